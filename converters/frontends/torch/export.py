@@ -1,0 +1,156 @@
+"""From an `nn.Module` with example inputs to a `torch.export.ExportedProgram`, before any decomposition.
+
+The undecomposed program is the richest form that torch gives: BatchNorm and Dropout are single nodes with all their
+arguments, each node knows the module call it belongs to, and sizes are symbols.
+"""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Mapping, Sequence
+from contextlib import contextmanager
+from typing import Any
+
+import numpy as np
+import torch
+from torch.export import Dim, ExportedProgram
+from torch.utils import _pytree as pytree
+
+from porter.errors import ExportError, InputError
+
+
+def as_tensors(inputs: Any) -> Any:
+    """`inputs` with every array turned into a tensor; nested containers are kept as they are."""
+    return pytree.tree_map(lambda leaf: torch.from_numpy(np.ascontiguousarray(leaf)) if isinstance(leaf, np.ndarray) else leaf, inputs)
+
+
+def call_arguments(inputs: Any) -> tuple[tuple[Any, ...], dict[str, Any]]:
+    """`(args, kwargs)` from a tuple of positional arguments or a dict of keyword arguments."""
+    inputs = as_tensors(inputs)
+    if isinstance(inputs, Mapping):
+        return (), dict(inputs)
+    if isinstance(inputs, Sequence):
+        return tuple(inputs), {}
+    return (inputs,), {}
+
+
+def _auto(leaf: Any) -> Any:
+    return {axis: Dim.AUTO for axis in range(leaf.dim())} if isinstance(leaf, torch.Tensor) else None
+
+
+def _named(name: str, leaf: Any, axes: Mapping[int, str]) -> Any:
+    if not isinstance(leaf, torch.Tensor):
+        raise InputError(f"dynamic axes were given for the input {name!r}, which is no tensor but {type(leaf).__name__}")
+    wrong = [axis for axis in axes if not 0 <= axis < leaf.dim()]
+    if wrong:
+        raise InputError(f"the input {name!r} has {leaf.dim()} axes; dynamic axis {wrong[0]} does not exist")
+    return {axis: Dim.AUTO if axis in axes else Dim.STATIC for axis in range(leaf.dim())}
+
+
+def dynamic_shapes(model: torch.nn.Module, args: tuple, kwargs: dict[str, Any], dynamic: Any) -> Any:
+    """The `dynamic_shapes` argument of `torch.export.export` for porter's `dynamic`.
+
+    "auto" lets every axis vary that can, "none" fixes all, a dict {input: {axis: name}} names the ones that vary.
+    """
+    if dynamic == "none":
+        return None
+    names = _argument_names(model, args, kwargs)
+    leaves = dict(zip(names, [*args, *kwargs.values()], strict=True))
+    if dynamic == "auto":
+        shapes = {name: pytree.tree_map(_auto, value) for name, value in leaves.items()}
+    else:
+        unknown = sorted(set(dynamic) - set(leaves))
+        if unknown:
+            raise InputError(f"dynamic axes name the input {unknown[0]!r}; the model takes {', '.join(leaves)}")
+        shapes = {
+            name: _named(name, value, dynamic[name]) if name in dynamic else pytree.tree_map(lambda _: None, value)
+            for name, value in leaves.items()
+        }
+    if kwargs and not args:
+        return shapes
+    if kwargs:
+        return shapes
+    return tuple(shapes.values())
+
+
+def _argument_names(model: torch.nn.Module, args: tuple, kwargs: dict[str, Any]) -> list[str]:
+    import inspect
+
+    parameters = list(inspect.signature(model.forward).parameters.values())
+    names = []
+    for position in range(len(args)):
+        known = position < len(parameters) and parameters[position].kind is not inspect.Parameter.VAR_POSITIONAL
+        names.append(parameters[position].name if known else f"argument_{position}")
+    return [*names, *kwargs]
+
+
+@contextmanager
+def evaluating(model: torch.nn.Module):
+    """The model in eval mode; every module's own mode is restored afterwards."""
+    modes = [(module, module.training) for module in model.modules()]
+    model.eval()
+    try:
+        yield model
+    finally:
+        for module, mode in modes:
+            module.training = mode
+
+
+def export(model: torch.nn.Module, inputs: Any, dynamic: Any = "auto") -> ExportedProgram:
+    """The model as a program with symbolic sizes, module calls and their signatures.
+
+    Raises:
+        ExportError: torch cannot trace the model; the message keeps torch's own words and the line in the model.
+        InputError: the inputs or dynamic axes do not fit the model.
+    """
+    args, kwargs = call_arguments(inputs)
+    shapes = dynamic_shapes(model, args, kwargs, dynamic)
+    paths = tuple(path for path, _ in model.named_modules(remove_duplicate=True) if path)
+    with evaluating(model), warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        try:
+            return torch.export.export(
+                model, args, kwargs, dynamic_shapes=shapes, strict=False, preserve_module_call_signature=paths
+            )
+        except Exception:
+            pass  # signatures of module calls only serve names: a model that cannot give them is traced without
+        try:
+            return torch.export.export(model, args, kwargs, dynamic_shapes=shapes, strict=False)
+        except Exception as error:
+            raise ExportError(_explain(model, args, kwargs, error)) from error
+
+
+def _explain(model: torch.nn.Module, args: tuple, kwargs: dict[str, Any], error: Exception) -> str:
+    """One message for a failed export: the model's own error if it has one, else torch's with a remedy."""
+    name = type(model).__name__
+    try:
+        with torch.no_grad():
+            model(*args, **kwargs)
+    except Exception as own:
+        given = ", ".join(
+            f"{list(leaf.shape)} {str(leaf.dtype).removeprefix('torch.')}"
+            for leaf in pytree.tree_leaves((args, kwargs))
+            if isinstance(leaf, torch.Tensor)
+        )
+        return (
+            f"{name} itself fails on these inputs ({given}): {type(own).__name__}: {own}\n"
+            f"at {_line(own)}. Give inputs that the model accepts, with --input or --inputs."
+        )
+    text = str(error).strip().split("\n\n")[0]
+    return f"torch.export cannot trace {name}: {type(error).__name__}: {text}\nat {_line(error)}. {_remedy(str(error))}"
+
+
+def _line(error: BaseException) -> str:
+    """The innermost frame outside torch: where in the model's own code the error arose."""
+    import traceback
+
+    frames = [f for f in traceback.extract_tb(error.__traceback__) if "/torch/" not in f.filename and "/converters/" not in f.filename]
+    return f"{frames[-1].filename}:{frames[-1].lineno}" if frames else "an unknown line"
+
+
+def _remedy(text: str) -> str:
+    if "data-dependent" in text or "GuardOnDataDependent" in text:
+        return "A branch or size depends on the data: express it with torch.where or torch.cond, or fix the sizes with --static."
+    if "ConstraintViolation" in text or "specialized" in text:
+        return "A size cannot vary: leave that axis out of the dynamic axes, or fix all sizes with --static."
+    return "Fixed sizes (--static) may help; otherwise rewrite that line so that torch.export accepts it."

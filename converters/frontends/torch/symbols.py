@@ -1,0 +1,101 @@
+"""Symbolic sizes: torch's `s77` under the name of the input axis that it is, and arithmetic on sizes as nodes."""
+
+from __future__ import annotations
+
+import ast
+import operator
+import re
+from collections.abc import Callable
+from typing import Any
+
+import onnx_ir as ir
+import sympy
+import torch
+from torch.export import ExportedProgram
+from torch.export.graph_signature import InputKind
+
+from porter.converters.frontends.torch.builder import Builder
+from porter.converters.frontends.torch.dtypes import from_torch
+from porter.errors import UnsupportedError
+
+
+class Names:
+    """Readable names for a program's symbols: the names of dynamic axes, `batch` for a leading one, else `<input>_dim<axis>`."""
+
+    def __init__(self, program: ExportedProgram, given: dict[str, dict[int, str]]) -> None:
+        self._names: dict[sympy.Symbol, sympy.Symbol] = {}
+        self._cache: dict[Any, int | str] = {}
+        users = [spec.arg.name for spec in program.graph_signature.input_specs if spec.kind is InputKind.USER_INPUT]
+        nodes = {node.name: node for node in program.graph.nodes if node.op == "placeholder"}
+        for name in users:
+            value = nodes[name].meta.get("val") if name in nodes else None
+            if isinstance(value, torch.Tensor):
+                for axis, size in enumerate(value.shape):
+                    self._learn(name, axis, size, given.get(name, {}))
+
+    def _learn(self, name: str, axis: int, size: Any, given: dict[int, str]) -> None:
+        if isinstance(size, int):
+            return
+        expression = size.node.expr
+        if isinstance(expression, sympy.Symbol) and expression not in self._names:
+            label = given.get(axis) or ("batch" if axis == 0 else f"{name}_dim{axis}")
+            label = re.sub(r"\W", "_", label)
+            taken = {str(symbol) for symbol in self._names.values()}
+            while label in taken or not label.isidentifier():
+                label = f"{name}_{label}" if label.isidentifier() and f"{name}_{label}" not in taken else f"size_{axis}_{len(taken)}"
+            self._names[expression] = sympy.Symbol(label, integer=True, positive=True)
+
+    def size(self, size: Any) -> int | str:
+        """An int, or a Python expression over the symbols' names."""
+        if isinstance(size, int):
+            return size
+        expression = size.node.expr
+        if expression not in self._cache:
+            renamed = expression.xreplace(self._names)
+            if renamed.is_Integer:
+                self._cache[expression] = int(renamed)
+            else:
+                self._cache[expression] = ast.unparse(ast.parse(str(renamed), mode="eval"))
+        return self._cache[expression]
+
+    def shape(self, tensor: torch.Tensor) -> list[int | str]:
+        """A fake tensor's shape."""
+        return [self.size(size) for size in tensor.shape]
+
+    def input_value(self, node: torch.fx.Node) -> ir.Value:
+        """A graph input as the model takes it."""
+        tensor = node.meta["val"]
+        if not isinstance(tensor, torch.Tensor):
+            raise UnsupportedError(f"the input {node.name!r} is a {type(tensor).__name__}; a port takes tensors, so fix that argument")
+        return ir.Value(name=node.name, shape=ir.Shape(self.shape(tensor)), type=ir.TensorType(from_torch(tensor.dtype)))
+
+
+def compute(op: Builder, node: torch.fx.Node, names: Names, argument: Callable[[Any], Any]) -> ir.Value:
+    """The scalar value of an fx node that computes with sizes."""
+    meta = node.meta["val"]
+    if isinstance(meta, torch.SymInt):
+        size = names.size(meta)
+        return op.constant(size, ir.DataType.INT64) if isinstance(size, int) else op.size(size)
+    if isinstance(meta, torch.SymFloat) and node.target in _FLOATS:
+        floats = [_float(op, argument(a)) for a in node.args]
+        value = _FLOATS[node.target](op, *floats)
+        value.dtype, value.shape = ir.DataType.FLOAT, ir.Shape([])
+        return value
+    raise UnsupportedError(f"{node.name}: no translation for {node.target} on sizes")
+
+
+_FLOATS: dict[Any, Callable[..., ir.Value]] = {
+    torch.sym_float: lambda op, x: x,
+    operator.truediv: lambda op, x, y: op.Div(x, y),
+    operator.mul: lambda op, x, y: op.Mul(x, y),
+    operator.add: lambda op, x, y: op.Add(x, y),
+    operator.sub: lambda op, x, y: op.Sub(x, y),
+    operator.pow: lambda op, x, y: op.Pow(x, y),
+    torch._sym_sqrt: lambda op, x: op.Sqrt(x),
+}
+
+
+def _float(op: Builder, value: Any) -> ir.Value:
+    if isinstance(value, ir.Value):
+        return op.cast(value, ir.DataType.FLOAT)
+    return op.constant(value, ir.DataType.FLOAT)

@@ -1,0 +1,18 @@
+"""The one opset that every graph is brought to, and the metadata keys that structured ONNX adds."""
+
+OPSET = 23
+
+# On nodes: JSON list of [instance path, call number, class] from the outermost module to the innermost.
+SCOPE = "porter.scope"
+# On nodes: "file:line" of the statement in the source model.
+SOURCE = "porter.source"
+# On initializers: "parameter", "buffer" or "constant".
+KIND = "porter.kind"
+# On initializers: "1" when the optimizer updates it.
+TRAINABLE = "porter.trainable"
+# On graphs: JSON object {instance path: facts of the module}.
+MODULES = "porter.modules"
+# On nodes: JSON object of facts for training that ONNX has no attribute for.
+TRAINING = "porter.training"
+# On values: the symbolic size that a scalar holds, as a Python expression.
+SIZE = "porter.size"

@@ -1,0 +1,5 @@
+"""`python -m porter`."""
+
+from porter.cli import main
+
+main()

@@ -1,0 +1,30 @@
+"""`porter ops`: which operators have a rule, read from the tables themselves."""
+
+from typing import Annotated
+
+import typer
+
+from porter.commands import options
+from porter.commands.console import answering, table
+
+_WITH_TABLES = (options.Target.keras, options.Target.torch)
+
+
+def ops(
+    target: Annotated[options.Target | None, typer.Option("--target", help="One target only.")] = None,
+    as_json: options.Json = False,
+    verbose: options.Verbose = False,
+) -> None:
+    """List the operators that porter translates, for each target."""
+    with answering(as_json=as_json, verbose=verbose) as console:
+        if target is options.Target.onnx:
+            console.lines(["onnx    every operator: the graph is written as it is"])
+            console.json({})
+            return
+
+        from porter.converters.targets import coverage
+
+        rows = {name.value: coverage(name.value) for name in ([target] if target else _WITH_TABLES)}
+        for name, found in rows.items():
+            console.lines([f"{name}: {len(found)} operators", *table(found), ""])
+        console.json(rows)

@@ -1,0 +1,55 @@
+"""Keras layers by the attribute path under which their owner keeps them, as torch names its modules."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+
+def layer_paths(model: Any) -> dict[str, Any]:
+    """Every layer below `model` by path, such as `blocks.0.conv`.
+
+    Digits index lists and `Sequential.layers`; a functional model's layers go by name. A layer reachable by two paths
+    is listed under the first.
+    """
+    found: dict[str, Any] = {}
+    _walk(model, "", found, {id(model)})
+    return found
+
+
+def _walk(layer: Any, path: str, found: dict[str, Any], seen: set[int]) -> None:
+    for step, child in _children(layer):
+        if id(child) not in seen:
+            seen.add(id(child))
+            child_path = f"{path}.{step}" if path else step
+            found[child_path] = child
+            _walk(child, child_path, found, seen)
+
+
+def _children(layer: Any) -> Iterator[tuple[str, Any]]:
+    import keras
+
+    if isinstance(layer, keras.Sequential):
+        for index, child in enumerate(layer.layers):
+            yield str(index), child
+        return
+    for name, value in list(vars(layer).items()):
+        if not name.startswith("_"):
+            yield from _layers_in(name, value)
+    # A functional model's own layers have no attribute: they go by the name they were given.
+    if isinstance(layer, keras.Model) and hasattr(layer, "_inputs_struct"):
+        for child in layer.layers:
+            yield child.name, child
+
+
+def _layers_in(step: str, value: Any) -> Iterator[tuple[str, Any]]:
+    import keras
+
+    if isinstance(value, keras.layers.Layer):
+        yield step, value
+    elif isinstance(value, list | tuple):
+        for index, item in enumerate(value):
+            yield from _layers_in(f"{step}.{index}", item)
+    elif isinstance(value, dict):
+        for key, item in value.items():
+            yield from _layers_in(f"{step}.{key}", item)
