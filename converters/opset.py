@@ -4,7 +4,7 @@ OPSET = 23
 
 # On nodes: JSON list of [instance path, call number, class] from the outermost module to the innermost.
 SCOPE = "porter.scope"
-# On nodes: "file:line" of the statement in the source model.
+# On nodes: JSON list of [file, line, code], the statement in each enclosing forward, outermost first.
 SOURCE = "porter.source"
 # On initializers: "parameter", "buffer" or "constant".
 KIND = "porter.kind"
@@ -16,3 +16,7 @@ MODULES = "porter.modules"
 TRAINING = "porter.training"
 # On values: the symbolic size that a scalar holds, as a Python expression.
 SIZE = "porter.size"
+# On nodes: the name of the source graph's node that they are made for.
+ORIGIN = "porter.origin"
+# On values: the source graph's values that they stand for, "name" or "name#index" for one of several, by spaces.
+HOLDS = "porter.holds"

@@ -297,7 +297,7 @@ def _absorbed(run: LayoutPass, value: ir.Value) -> bool:
     if value.is_graph_output() or not value.uses():
         return False
     for node, position in value.uses():
-        if node.op_type in ("Gemm", "MatMul") and position == 0 and _rows(node) is not None:
+        if node.op_type in ("Gemm", "MatMul", "Linear") and position == 0 and _rows(node) is not None:
             continue
         elementwise = run.stances(node).kind == "any" and all(
             run.rank(other) == 0 for index, other in enumerate(node.inputs) if other is not None and index != position
@@ -537,6 +537,7 @@ _HANDLERS: dict[str, Callable[[LayoutPass, ir.Node], bool]] = {
     "Flatten": _reshape,
     "MatMul": _product,
     "Gemm": _product,
+    "porter::Linear": _product,
     "BatchNormalization": _batch_norm,
     "Squeeze": _squeeze,
     "Unsqueeze": _unsqueeze,

@@ -27,6 +27,15 @@ class Draw:
     seed: int | None = None
     optional: bool = False
     """Legal for some models only: dropped when the source answers with NaN or infinity, or raises."""
+    integers: list[Array | None] | None = None
+    """The example's integers, for a source that refuses the drawn ones (a range may differ from column to column)."""
+
+    def variants(self) -> list[Draw]:
+        """The draw, and then the same with the example's integers."""
+        if self.integers is None:
+            return [self]
+        inputs = [x if known is None else known for x, known in zip(self.inputs, self.integers, strict=True)]
+        return [self, Draw(f"{self.name}, integers as in the example", inputs, self.seed, self.optional)]
 
     @property
     def degenerate(self) -> bool:
@@ -46,14 +55,14 @@ def make_draws(
     check_types(examples)
     limits = integer_ranges(examples, ranges)
     draws = [Draw("example", [x.astype(np.float32) if is_float(x) else x for x in examples])]
-    draws += [Draw(f"normal {seed}", _drawn(examples, limits, seed), seed) for seed in seeds]
+    draws += [_draw(f"normal {seed}", examples, limits, seed) for seed in seeds]
     first = seeds[0] if seeds else 0
     if any(is_float(x) for x in examples):
         draws += [
-            Draw("large", _drawn(examples, limits, first + 100, scale=1e3), first + 100),
-            Draw("small", _drawn(examples, limits, first + 101, scale=1e-3), first + 101),
-            Draw("constant", _drawn(examples, limits, first, constant=0.7), first),
-            Draw("zeros", _drawn(examples, limits, first, constant=0.0), first),
+            _draw("large", examples, limits, first + 100, scale=1e3),
+            _draw("small", examples, limits, first + 101, scale=1e-3),
+            _draw("constant", examples, limits, first, constant=0.7),
+            _draw("zeros", examples, limits, first, constant=0.0),
         ]
     if any(low < high for low, high in filter(None, limits)):
         draws.append(Draw("ends", _ends(_drawn(examples, limits, first), limits, first), first))
@@ -62,7 +71,7 @@ def make_draws(
 
 def normal_draw(examples: Sequence[Array], ranges: Sequence[Range] | None, seed: int, name: str) -> Draw:
     """An ordinary draw of the examples' shapes and types."""
-    return Draw(name, _drawn(examples, integer_ranges(examples, ranges), seed), seed)
+    return _draw(name, examples, integer_ranges(examples, ranges), seed)
 
 
 def check_types(examples: Sequence[Array]) -> None:
@@ -92,6 +101,19 @@ def integer_ranges(examples: Sequence[Array], ranges: Sequence[Range] | None) ->
 
 def is_float(x: Array) -> bool:
     return bool(np.issubdtype(x.dtype, np.floating))
+
+
+def _draw(
+    name: str,
+    examples: Sequence[Array],
+    limits: Sequence[Range],
+    seed: int,
+    scale: float = 1.0,
+    constant: float | None = None,
+) -> Draw:
+    integers = [x if limit is not None else None for x, limit in zip(examples, limits, strict=True)]
+    known = integers if any(x is not None for x in integers) else None
+    return Draw(name, _drawn(examples, limits, seed, scale, constant), seed, integers=known)
 
 
 def _drawn(

@@ -19,7 +19,7 @@ from porter.equivalence.compare import Difference, Leg, Thresholds, compare_outp
 from porter.equivalence.draws import Draw, Range, make_draws, normal_draw
 from porter.equivalence.modules import Culprit, ModuleEntry, compare_modules, first_differing_module
 from porter.equivalence.raised import describe_error
-from porter.equivalence.references import DrawReference, References, measure
+from porter.equivalence.references import DrawReference, References, measure, run_source
 from porter.equivalence.report import Report
 from porter.equivalence.sizes import Shape, other_sizes, resized, size_name
 from porter.errors import InconclusiveError
@@ -120,14 +120,11 @@ def _sized_draws(
             name = f"normal at {size_name(sizes)}"
             if name in dropped:
                 continue
-            draw = normal_draw(resized(examples, shapes, sizes), ranges, 200 + number, name)
-            try:
-                source.run(draw.inputs, "float32")
-            except Exception as error:
-                # A size that the source refuses is no size of this model, whatever the exception.
-                dropped[name] = f"the source raises {describe_error(error)}"
+            runs = run_source(source, normal_draw(resized(examples, shapes, sizes), ranges, 200 + number, name))
+            if isinstance(runs, str):
+                dropped[name] = runs
                 continue
-            draws.append(draw)
+            draws.append(runs.draw)
             break
     return draws
 
@@ -187,6 +184,9 @@ def _notes(references: References, differences: Sequence[Difference]) -> list[st
                     f"{name} is ill-conditioned at draw {reference.draw.name}: rounding alone moves it by "
                     f"{known.floor.relative:.1e} of its size, and smaller errors cannot be seen"
                 )
+    compared = {d.output for d in differences if d.compared or not d.passed}
+    never = dict.fromkeys(d.output for d in differences if d.output not in compared)
+    notes += [f"{name} was compared at no draw: it is empty, not finite, or decided by rounding" for name in never]
     leaks = {d.output: d for d in differences if d.leg == "semantics" and d.passed and d.R > LEAK and d.compared}
     notes += [
         f"{name}: the target in float64 agrees only to {d.R:.1e} of the float32 floor; some operation of it, or a "

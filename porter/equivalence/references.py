@@ -90,17 +90,15 @@ def measure(source: SourceRunner, draws: Sequence[Draw], perturbations: int = 8,
         raise InconclusiveError(f"There is no reference to judge by: {reason}")
     kept: list[tuple[Draw, list[Spread], list[str]]] = []
     dropped: dict[str, str] = {}
-    for draw in draws:
-        try:
-            own, exact = source.run(draw.inputs, "float32"), source.run(draw.inputs, "float64")
-        except Exception as error:
-            # Whatever a model raises at inputs made up for it, it is the source's own answer.
-            dropped[draw.name] = f"the source raises {describe_error(error)}"
-            continue
-        if draw.optional and any(not np.isfinite(y).all() for y in exact):
-            dropped[draw.name] = "not legal for this model: the source answers with NaN or infinity"
-            continue
-        kept.append((draw, [Spread(y, e) for y, e in zip(exact, own, strict=True)], list(source.output_names)))
+    for asked in draws:
+        runs = run_source(source, asked)
+        if isinstance(runs, str):
+            dropped[asked.name] = runs
+        elif runs.draw.optional and any(not np.isfinite(y).all() for y in runs.exact):
+            dropped[asked.name] = "not legal for this model: the source answers with NaN or infinity"
+        else:
+            spreads = [Spread(y, e) for y, e in zip(runs.exact, runs.own, strict=True)]
+            kept.append((runs.draw, spreads, runs.names))
     if not kept:
         reasons = "; ".join(f"{name}: {reason}" for name, reason in dropped.items())
         raise InconclusiveError(f"{source.name} runs at none of the {len(draws)} draws ({reasons}).")
@@ -114,6 +112,30 @@ def measure(source: SourceRunner, draws: Sequence[Draw], perturbations: int = 8,
             for spread, output in zip(spreads, shifted, strict=True):
                 spread.add(output)
     return References([_reference(*item) for item in kept], dropped)
+
+
+@dataclass(frozen=True)
+class SourceRuns:
+    """The source at one draw, in both precisions."""
+
+    draw: Draw
+    own: list[Array]
+    exact: list[Array]
+    names: list[str]
+
+
+def run_source(source: SourceRunner, draw: Draw) -> SourceRuns | str:
+    """Run at the draw, or at its variant; where the source runs at neither, what it raised."""
+    reason: str | None = None
+    for variant in draw.variants():
+        try:
+            own, exact = source.run(variant.inputs, "float32"), source.run(variant.inputs, "float64")
+        except Exception as error:
+            # Whatever a model raises at inputs made up for it, it is the source's own answer.
+            reason = reason or f"the source raises {describe_error(error)}"
+            continue
+        return SourceRuns(variant, own, exact, list(source.output_names))
+    return reason or "there is nothing to run"
 
 
 def _reference(draw: Draw, spreads: Sequence[Spread], names: Sequence[str]) -> DrawReference:

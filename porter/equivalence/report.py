@@ -6,9 +6,9 @@ from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any
 
+from porter.equivalence import junit, page
 from porter.equivalence.compare import Difference, Thresholds
 from porter.equivalence.modules import Culprit
-from porter.equivalence.page import render
 from porter.errors import NotEqualError
 
 
@@ -78,5 +78,14 @@ class Report:
     def to_html(self, path: str | Path) -> Path:
         """Write one self-contained page."""
         path = Path(path)
-        path.write_text(render(self.to_json()), encoding="utf-8")
+        path.write_text(page.render(self.to_json()), encoding="utf-8")
+        return path
+
+    def to_junit(self, path: str | Path) -> Path:
+        """Write JUnit XML: one test case per output and leg."""
+        path = Path(path)
+        details = [*([self.culprit.line()] if self.culprit else []), *self.notes]
+        path.write_text(
+            junit.render(f"{self.target} against {self.source}", self.differences, details), encoding="utf-8"
+        )
         return path

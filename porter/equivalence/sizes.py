@@ -60,7 +60,7 @@ def other_sizes(examples: Sequence[Array], shapes: Sequence[Shape]) -> list[Size
     # Strides and windows often need multiples of the traced size, so multiples stand in where the source refuses.
     return [
         SizeSet([with_batch(more, plus), with_batch(more, triple), with_batch(more, sizes)]),
-        SizeSet([with_batch(one, double), with_batch(one, sizes)]),
+        SizeSet([with_batch(one, double), with_batch(one, sizes), double]),
     ]
 
 

@@ -1,6 +1,6 @@
 """Which of two callables is faster, and how sure is that."""
 
 from porter.timing.bench import Bench
-from porter.timing.benchmark import Side, benchmark
+from porter.timing.measure import Side, benchmark
 
 __all__ = ["Bench", "Side", "benchmark"]

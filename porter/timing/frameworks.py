@@ -12,7 +12,7 @@ from typing import Any, Literal
 from porter.runners.base import Array, Call
 from porter.runners.keras import keras_call
 from porter.runners.torch import torch_call
-from porter.timing.benchmark import Side
+from porter.timing.measure import Side
 
 
 def torch_side(

@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 import json
+import subprocess
+import sys
 from pathlib import Path
+from xml.etree import ElementTree
 
 import keras
 import numpy as np
@@ -140,12 +143,24 @@ def test_reports(tmp_path: Path) -> None:
     assert data["culprit"]["path"] == "bn"
     assert data["versions"].keys() == {"torch", "keras", "tensorflow", "numpy"}
     assert data["thresholds"]["precision"] == 4.0
+    suite = ElementTree.parse(report.to_junit(tmp_path / "junit.xml")).getroot()
+    assert suite.attrib["tests"] == "4"
+    assert suite.attrib["failures"] == "4"
+    assert suite.find("testcase/failure") is not None
     page = report.to_html(tmp_path / "report.html").read_text()
     assert "Not equal" in page
     assert "BatchNorm2d" in page
     assert "normal 0" in page
     assert report.lines()[0].startswith("logits: semantics R=")
     assert "(floor " in report.lines()[0]
+
+
+def test_import_loads_no_framework() -> None:
+    code = (
+        "import sys, porter.equivalence, porter.runners.torch, porter.runners.keras, porter.timing.frameworks;"
+        "print([name for name in ('torch', 'tensorflow', 'keras') if name in sys.modules])"
+    )
+    assert subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout == "[]\n"
 
 
 class Classify(nn.Module):
@@ -198,6 +213,26 @@ def test_integers_and_masks() -> None:
     assert {d.output for d in report.differences if not d.passed} == {"output[1]"}
 
 
+class Tables(nn.Module):
+    """Two tables of different lengths, indexed by two columns of one input."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.long, self.short = nn.Embedding(50, 3), nn.Embedding(2, 3)
+
+    def forward(self, ids: torch.Tensor, x: torch.Tensor) -> torch.Tensor:
+        return self.long(ids[:, 0]) + self.short(ids[:, 1]) * x
+
+
+def test_refused_integers_fall_back_to_the_example() -> None:
+    runner = TorchRunner(Tables())
+    inputs = [np.array([[49, 1], [30, 0]] * 4), np.ones((8, 3), dtype=np.float32)]
+    report = verify_forward(runner, runner, inputs, seeds=(0,))
+    assert report.passed
+    assert "normal 0, integers as in the example" in {d.draw for d in report.differences}
+    assert list(report.dropped) == ["ends"]
+
+
 class Windows(nn.Module):
     """Refuses odd heights."""
 
@@ -208,6 +243,17 @@ class Windows(nn.Module):
 class NotANumber(nn.Module):
     def forward(self, x: torch.Tensor) -> torch.Tensor:
         return x * float("nan")
+
+
+class HalfNotANumber(nn.Module):
+    def forward(self, x: torch.Tensor) -> dict[str, torch.Tensor]:
+        return {"good": x, "bad": x * float("nan")}
+
+
+def test_an_output_that_was_never_compared_is_noted() -> None:
+    runner = TorchRunner(HalfNotANumber())
+    report = verify_forward(runner, runner, [np.ones((2, 3), dtype=np.float32)], seeds=(0,))
+    assert any(note.startswith("bad was compared at no draw") for note in report.notes)
 
 
 class Noise(nn.Module):

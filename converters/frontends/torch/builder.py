@@ -2,17 +2,17 @@
 
 from __future__ import annotations
 
-import ast
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
+from contextlib import contextmanager
+from functools import cache
 from typing import Any
 
 import numpy as np
+import onnx
 import onnx_ir as ir
 
-from porter.converters.opset import KIND, SIZE
-from porter.errors import UnsupportedError
-
-_ARITHMETIC = {ast.Add: "Add", ast.Sub: "Sub", ast.Mult: "Mul", ast.FloorDiv: "Div", ast.Mod: "Mod"}
+from porter.converters.frontends.torch.sizes import size_nodes
+from porter.converters.opset import KIND, OPSET, SIZE
 
 Operand = ir.Value | int | float | bool | Sequence | np.ndarray | None
 
@@ -28,36 +28,53 @@ class Builder:
         self.dtype: ir.DataType | None = None  # of the ATen node's (first) output
         self.shape: list[int | str] | None = None
         self.shapes: list[list[int | str]] = []  # of all its outputs
-        self.origins: dict[str, tuple[ir.Value, int]] = {}  # symbol -> input and axis that it is the size of
+        self.origins: dict[str, tuple[ir.Value, int | None]] = {}  # symbol -> value and the axis it is the size of
         self._sizes: dict[str, ir.Value] = {}
-        self._count = 0
+        self._taken: set[str] = set()
         self._constants: dict[tuple, ir.Value] = {}
 
     def __getattr__(self, op_type: str) -> Any:
         if not op_type[0].isupper():
             raise AttributeError(op_type)
 
-        def make(*inputs: Operand, outputs: int = 1, domain: str = "", facts: dict[str, str] | None = None, **attributes: Any) -> Any:
+        def make(
+            *inputs: Operand, outputs: int = 1, domain: str = "", facts: dict[str, str] | None = None, **attributes: Any
+        ) -> Any:
             values = [self.value(operand) for operand in inputs]
             while values and values[-1] is None:
                 values.pop()
-            attrs = [ir.convenience.convert_attribute(key, value) for key, value in attributes.items() if value is not None]
+            attrs = [
+                ir.convenience.convert_attribute(key, value) for key, value in attributes.items() if value is not None
+            ]
             node = ir.Node(
                 domain,
                 op_type,
                 values,
                 attrs,
-                outputs=[ir.Value(name=self._fresh()) for _ in range(outputs)],
+                outputs=[ir.Value(name=self.fresh()) for _ in range(outputs)],
                 metadata_props={**self.metadata, **(facts or {})},
             )
+            _infer_dtypes(node)
             self.nodes.append(node)
             return node.outputs[0] if outputs == 1 else tuple(node.outputs)
 
         return make
 
-    def _fresh(self) -> str:
-        self._count += 1
-        return f"{self.prefix}_{self._count}"
+    # ---- names ----
+
+    def reserve(self, names: Iterable[str]) -> None:
+        """Names that `fresh` must not hand out."""
+        self._taken.update(names)
+
+    def fresh(self) -> str:
+        """A new name after the node being translated."""
+        count = 1
+        while f"{self.prefix}_{count}" in self._taken:
+            count += 1
+        self._taken.add(f"{self.prefix}_{count}")
+        return f"{self.prefix}_{count}"
+
+    # ---- constants ----
 
     def value(self, operand: Operand) -> ir.Value | None:
         """An operand as a value: Python lists and ints become int64 constants, floats need `constant`."""
@@ -78,7 +95,9 @@ class Builder:
             key = (tensor.dtype, tuple(tensor.shape), tensor.tobytes())
             if key in self._constants:
                 return self._constants[key]
-        name = f"constant_{len(self.initializers)}"
+        count = len(self.initializers)
+        while (name := f"constant_{count}") in self._taken or name in self.initializers:
+            count += 1
         value = ir.Value(name=name, shape=ir.Shape(tensor.shape), type=ir.TensorType(tensor.dtype), const_value=tensor)
         value.metadata_props[KIND] = "constant"
         self.initializers[name] = value
@@ -92,10 +111,10 @@ class Builder:
         assert kind is not None
         return self.tensor(np.asarray(number).astype(kind.numpy()))
 
+    # ---- sizes ----
+
     def vector(self, sizes: Sequence[int | ir.Value]) -> ir.Value:
         """A 1-D int64 tensor from sizes, each a number or a scalar value."""
-        if all(isinstance(size, int) for size in sizes):
-            return self.tensor(np.asarray(sizes, dtype=np.int64))
         parts: list[ir.Value] = []
         run: list[int] = []
         for size in sizes:
@@ -103,10 +122,10 @@ class Builder:
                 if run:
                     parts.append(self.tensor(np.asarray(run, dtype=np.int64)))
                     run = []
-                parts.append(self.Unsqueeze(size, [0]))
+                parts.append(self.Unsqueeze(self.cast(size, ir.DataType.INT64), [0]))
             else:
                 run.append(size)
-        if run:
+        if run or not parts:
             parts.append(self.tensor(np.asarray(run, dtype=np.int64)))
         return parts[0] if len(parts) == 1 else self.Concat(*parts, axis=0)
 
@@ -121,31 +140,25 @@ class Builder:
         return [size if isinstance(size, int) else self.size(size) for size in found]
 
     def size(self, expression: str) -> ir.Value:
-        """A symbolic size as a scalar value, computed from the inputs' shapes.
-
-        Sizes are never negative, so ONNX's truncating division is Python's floor division.
-        """
+        """A symbolic size as a scalar value, computed from the inputs' shapes."""
         if expression not in self._sizes:
-            value = self._evaluate(ast.parse(expression, mode="eval").body)
+            value = size_nodes(self, expression)
             value.dtype, value.shape = ir.DataType.INT64, ir.Shape([])
             value.metadata_props[SIZE] = expression
             self._sizes[expression] = value
         return self._sizes[expression]
 
-    def _evaluate(self, tree: ast.expr) -> ir.Value:
-        match tree:
-            case ast.Constant(value=int(number)):
-                return self.constant(number, ir.DataType.INT64)
-            case ast.UnaryOp(op=ast.USub(), operand=operand):
-                return self.Neg(self._evaluate(operand))
-            case ast.Name(id=name) if name in self.origins:
-                source, axis = self.origins[name]
-                return self.Squeeze(self.Shape(source, start=axis, end=axis + 1), [0])
-            case ast.BinOp(left=left, op=operator, right=right) if type(operator) in _ARITHMETIC:
-                return getattr(self, _ARITHMETIC[type(operator)])(self._evaluate(left), self._evaluate(right))
-            case ast.Call(func=ast.Name(id=name), args=args) if name in ("Max", "Min"):
-                return getattr(self, name)(*(self._evaluate(argument) for argument in args))
-        raise UnsupportedError(f"a size that depends on the data, or is no arithmetic on input sizes: {ast.unparse(tree)}")
+    @contextmanager
+    def inside(self) -> Any:
+        """A body of nodes of its own; what is computed in it is not seen outside. Gives its list of nodes."""
+        nodes, sizes = self.nodes, dict(self._sizes)
+        self.nodes = []
+        try:
+            yield self.nodes
+        finally:
+            self.nodes, self._sizes = nodes, sizes
+
+    # ---- types ----
 
     def cast(self, value: ir.Value, dtype: ir.DataType | None) -> ir.Value:
         """The value in `dtype`; nothing is added when it has it already."""
@@ -155,3 +168,33 @@ class Builder:
         result.dtype = dtype
         result.shape = value.shape
         return result
+
+
+@cache
+def _output_kinds(op_type: str) -> tuple[list[str], list[str], dict[str, set[str]]]:
+    """Type variables of an operator's inputs and outputs, and the types that each may be."""
+    schema = onnx.defs.get_schema(op_type, OPSET, "")
+    constraints = {c.type_param_str: set(c.allowed_type_strs) for c in schema.type_constraints}
+    return [i.type_str for i in schema.inputs], [o.type_str for o in schema.outputs], constraints
+
+
+def _infer_dtypes(node: ir.Node) -> None:
+    """Output dtypes as the operator's schema ties them to those of its inputs."""
+    if node.domain:
+        return
+    inputs, outputs, constraints = _output_kinds(node.op_type)
+    known: dict[str, ir.DataType] = {}
+    for position, value in enumerate(node.inputs):
+        if value is not None and value.dtype is not None:
+            known.setdefault(inputs[min(position, len(inputs) - 1)], value.dtype)
+    for position, output in enumerate(node.outputs):
+        kind = outputs[min(position, len(outputs) - 1)]
+        named = node.attributes.get("to") or node.attributes.get("dtype")
+        if named is not None:
+            output.dtype = ir.DataType(named.as_int())
+        elif kind in known:
+            output.dtype = known[kind]
+        else:
+            allowed = constraints.get(kind, {kind})
+            if len(allowed) == 1:
+                output.dtype = ir.DataType[next(iter(allowed)).removeprefix("tensor(").removesuffix(")").upper()]

@@ -16,12 +16,15 @@ import torch
 from torch.export import Dim, ExportedProgram
 from torch.utils import _pytree as pytree
 
+from porter.converters.frontends.torch.recurrent_shapes import layers_kept_whole
 from porter.errors import ExportError, InputError
 
 
 def as_tensors(inputs: Any) -> Any:
     """`inputs` with every array turned into a tensor; nested containers are kept as they are."""
-    return pytree.tree_map(lambda leaf: torch.from_numpy(np.ascontiguousarray(leaf)) if isinstance(leaf, np.ndarray) else leaf, inputs)
+    return pytree.tree_map(
+        lambda leaf: torch.from_numpy(np.ascontiguousarray(leaf)) if isinstance(leaf, np.ndarray) else leaf, inputs
+    )
 
 
 def call_arguments(inputs: Any) -> tuple[tuple[Any, ...], dict[str, Any]]:
@@ -35,12 +38,14 @@ def call_arguments(inputs: Any) -> tuple[tuple[Any, ...], dict[str, Any]]:
 
 
 def _auto(leaf: Any) -> Any:
-    return {axis: Dim.AUTO for axis in range(leaf.dim())} if isinstance(leaf, torch.Tensor) else None
+    return dict.fromkeys(range(leaf.dim()), Dim.AUTO) if isinstance(leaf, torch.Tensor) else None
 
 
 def _named(name: str, leaf: Any, axes: Mapping[int, str]) -> Any:
     if not isinstance(leaf, torch.Tensor):
-        raise InputError(f"dynamic axes were given for the input {name!r}, which is no tensor but {type(leaf).__name__}")
+        raise InputError(
+            f"dynamic axes were given for the input {name!r}, which is no tensor but {type(leaf).__name__}"
+        )
     wrong = [axis for axis in axes if not 0 <= axis < leaf.dim()]
     if wrong:
         raise InputError(f"the input {name!r} has {leaf.dim()} axes; dynamic axis {wrong[0]} does not exist")
@@ -106,7 +111,7 @@ def export(model: torch.nn.Module, inputs: Any, dynamic: Any = "auto") -> Export
     args, kwargs = call_arguments(inputs)
     shapes = dynamic_shapes(model, args, kwargs, dynamic)
     paths = tuple(path for path, _ in model.named_modules(remove_duplicate=True) if path)
-    with evaluating(model), warnings.catch_warnings():
+    with evaluating(model), layers_kept_whole(), warnings.catch_warnings():
         warnings.simplefilter("ignore")
         try:
             return torch.export.export(
@@ -144,13 +149,20 @@ def _line(error: BaseException) -> str:
     """The innermost frame outside torch: where in the model's own code the error arose."""
     import traceback
 
-    frames = [f for f in traceback.extract_tb(error.__traceback__) if "/torch/" not in f.filename and "/converters/" not in f.filename]
+    frames = [
+        f
+        for f in traceback.extract_tb(error.__traceback__)
+        if "/torch/" not in f.filename and "/converters/" not in f.filename
+    ]
     return f"{frames[-1].filename}:{frames[-1].lineno}" if frames else "an unknown line"
 
 
 def _remedy(text: str) -> str:
     if "data-dependent" in text or "GuardOnDataDependent" in text:
-        return "A branch or size depends on the data: express it with torch.where or torch.cond, or fix the sizes with --static."
+        return (
+            "A branch or size depends on the data: express it with torch.where or torch.cond, "
+            "or fix the sizes with --static."
+        )
     if "ConstraintViolation" in text or "specialized" in text:
         return "A size cannot vary: leave that axis out of the dynamic axes, or fix all sizes with --static."
     return "Fixed sizes (--static) may help; otherwise rewrite that line so that torch.export accepts it."

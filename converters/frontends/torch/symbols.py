@@ -8,6 +8,7 @@ import re
 from collections.abc import Callable
 from typing import Any
 
+import numpy as np
 import onnx_ir as ir
 import sympy
 import torch
@@ -20,7 +21,10 @@ from porter.errors import UnsupportedError
 
 
 class Names:
-    """Readable names for a program's symbols: the names of dynamic axes, `batch` for a leading one, else `<input>_dim<axis>`."""
+    """Readable names for a program's symbols.
+
+    The names of dynamic axes that were given, `batch` for a leading axis, else `<input>_dim<axis>`.
+    """
 
     def __init__(self, program: ExportedProgram, given: dict[str, dict[int, str]]) -> None:
         self._names: dict[sympy.Symbol, sympy.Symbol] = {}
@@ -42,7 +46,11 @@ class Names:
             label = re.sub(r"\W", "_", label)
             taken = {str(symbol) for symbol in self._names.values()}
             while label in taken or not label.isidentifier():
-                label = f"{name}_{label}" if label.isidentifier() and f"{name}_{label}" not in taken else f"size_{axis}_{len(taken)}"
+                label = (
+                    f"{name}_{label}"
+                    if label.isidentifier() and f"{name}_{label}" not in taken
+                    else f"size_{axis}_{len(taken)}"
+                )
             self._names[expression] = sympy.Symbol(label, integer=True, positive=True)
 
     def size(self, size: Any) -> int | str:
@@ -51,7 +59,7 @@ class Names:
             return size
         expression = size.node.expr
         if expression not in self._cache:
-            renamed = expression.xreplace(self._names)
+            renamed = _simplified(expression.xreplace(self._names))
             if renamed.is_Integer:
                 self._cache[expression] = int(renamed)
             else:
@@ -66,22 +74,49 @@ class Names:
         """A graph input as the model takes it."""
         tensor = node.meta["val"]
         if not isinstance(tensor, torch.Tensor):
-            raise UnsupportedError(f"the input {node.name!r} is a {type(tensor).__name__}; a port takes tensors, so fix that argument")
-        return ir.Value(name=node.name, shape=ir.Shape(self.shape(tensor)), type=ir.TensorType(from_torch(tensor.dtype)))
+            raise UnsupportedError(
+                f"the input {node.name!r} is a {type(tensor).__name__}; a port takes tensors, so fix that argument"
+            )
+        return ir.Value(
+            name=node.name, shape=ir.Shape(self.shape(tensor)), type=ir.TensorType(from_torch(tensor.dtype))
+        )
 
 
-def compute(op: Builder, node: torch.fx.Node, names: Names, argument: Callable[[Any], Any]) -> ir.Value:
-    """The scalar value of an fx node that computes with sizes."""
+def compute(op: Builder, node: torch.fx.Node, names: Names, args: list[Any]) -> ir.Value:
+    """The scalar value of an fx node that computes with sizes, or reads a number out of a tensor."""
     meta = node.meta["val"]
+    if getattr(node.target, "_opname", "") in ("item", "_local_scalar_dense"):
+        return _item(op, args[0], names.size(meta))
     if isinstance(meta, torch.SymInt):
         size = names.size(meta)
         return op.constant(size, ir.DataType.INT64) if isinstance(size, int) else op.size(size)
-    if isinstance(meta, torch.SymFloat) and node.target in _FLOATS:
-        floats = [_float(op, argument(a)) for a in node.args]
-        value = _FLOATS[node.target](op, *floats)
-        value.dtype, value.shape = ir.DataType.FLOAT, ir.Shape([])
-        return value
-    raise UnsupportedError(f"{node.name}: no translation for {node.target} on sizes")
+    table = _FLOATS if isinstance(meta, torch.SymFloat) else _TESTS
+    if node.target not in table:
+        raise UnsupportedError(f"{node.name}: no translation for {node.target} on sizes")
+    value = table[node.target](op, *(_float(op, argument) for argument in args))
+    value.shape = ir.Shape([])
+    return value
+
+
+def _item(op: Builder, tensor: ir.Value, size: int | str) -> ir.Value:
+    """The only element of a tensor; a whole number may serve as a size from here on."""
+    value = op.Reshape(tensor, np.zeros(0, dtype=np.int64))
+    if tensor.dtype is not None and tensor.dtype.is_integer():
+        value = op.cast(value, ir.DataType.INT64)
+        op.origins[str(size)] = (value, None)
+    value.shape = ir.Shape([])
+    return value
+
+
+def _simplified(expression: sympy.Expr) -> sympy.Expr:
+    """(a·b + b - 1) // b is a: the number of steps of b in a·b, as `arange` counts them."""
+    from torch.utils._sympy.functions import FloorDiv
+
+    def divide(above: sympy.Expr, below: sympy.Expr) -> sympy.Expr:
+        quotient = sympy.expand((above - below + 1) / below)
+        return quotient if sympy.denom(sympy.together(quotient)) == 1 else FloorDiv(above, below)
+
+    return expression.replace(FloorDiv, divide)
 
 
 _FLOATS: dict[Any, Callable[..., ir.Value]] = {
@@ -95,7 +130,17 @@ _FLOATS: dict[Any, Callable[..., ir.Value]] = {
 }
 
 
+_TESTS: dict[Any, Callable[..., ir.Value]] = {
+    operator.gt: lambda op, x, y: op.Greater(x, y),
+    operator.ge: lambda op, x, y: op.GreaterOrEqual(x, y),
+    operator.lt: lambda op, x, y: op.Less(x, y),
+    operator.le: lambda op, x, y: op.LessOrEqual(x, y),
+    operator.eq: lambda op, x, y: op.Equal(x, y),
+    operator.ne: lambda op, x, y: op.Not(op.Equal(x, y)),
+}
+
+
 def _float(op: Builder, value: Any) -> ir.Value:
     if isinstance(value, ir.Value):
-        return op.cast(value, ir.DataType.FLOAT)
-    return op.constant(value, ir.DataType.FLOAT)
+        return op.cast(value, ir.DataType.DOUBLE)
+    return op.constant(value, ir.DataType.DOUBLE)

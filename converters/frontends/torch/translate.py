@@ -14,23 +14,18 @@ from typing import Any
 import onnx_ir as ir
 import torch
 from torch.export import ExportedProgram
-from torch.export.graph_signature import ConstantArgument, InputKind, TensorArgument
+from torch.export.graph_signature import ConstantArgument, InputKind
 
-from porter.converters.frontends.torch import symbols, table
+from porter.converters.frontends.torch import control, symbols, table
 from porter.converters.frontends.torch.aliases import Aliases
 from porter.converters.frontends.torch.builder import Builder
+from porter.converters.frontends.torch.decompose import Decompositions, tensor_arguments
 from porter.converters.frontends.torch.dtypes import from_torch
-from porter.converters.frontends.torch.modules import describe, tied_names
-from porter.converters.opset import KIND, MODULES, OPSET, SCOPE, SOURCE, TRAINABLE
+from porter.converters.frontends.torch.fxgraph import by_schema, everywhere, is_inplace, live, meta
+from porter.converters.frontends.torch.metadata import frames, module_of, scope, source_line
+from porter.converters.frontends.torch.modules import call_signatures, describe, tied_names
+from porter.converters.opset import HOLDS, KIND, MODULES, OPSET, ORIGIN, SCOPE, SIZE, SOURCE, TRAINABLE
 from porter.errors import ExportError, UnsupportedError
-
-_SILENT = {
-    "_assert_scalar",
-    "_assert_tensor_metadata",
-    "sym_constrain_range",
-    "sym_constrain_range_for_size",
-    "_assert_async",
-}
 
 
 class Translator:
@@ -43,7 +38,15 @@ class Translator:
         self.env = Aliases(self.op, self._call)
         self.dims = symbols.Names(program, names)
         self.inputs: list[ir.Value] = []
-        self.missing: Counter[tuple[str, str]] = Counter()
+        self.decompositions = Decompositions()
+        self.live = live(program.graph)
+        self.unnamed = {node.name for node in program.graph.nodes}
+        for node in program.graph.nodes:
+            several = node.meta.get("val")
+            self.unnamed |= {
+                f"{node.name}_{i}" for i in range(len(several) if isinstance(several, list | tuple) else 0)
+            }
+        self.op.reserve(self.unnamed)
 
     def run(self) -> ir.Model:
         """The structured model.
@@ -53,12 +56,7 @@ class Translator:
         """
         self._refuse_missing()
         self._placeholders()
-        outputs: list[ir.Value] = []
-        for node in self.program.graph.nodes:
-            if node.op == "call_function":
-                self._statement(node)
-            elif node.op == "output":
-                outputs = self._outputs(node)
+        outputs = self._outputs(self._statements(self.program.graph))
         graph = ir.Graph(
             self.inputs,
             outputs,
@@ -67,23 +65,17 @@ class Translator:
             opset_imports={"": OPSET},
             name=type(self.model).__name__,
         )
-        graph.metadata_props[MODULES] = json.dumps(describe(self.model, self._signatures()))
+        graph.metadata_props[MODULES] = json.dumps(describe(self.model, call_signatures(self.program, self.env.get)))
         return ir.Model(graph, ir_version=10, producer_name="porter")
 
     def _refuse_missing(self) -> None:
         missing: dict[str, Counter[str]] = {}
-        for node in self.program.graph.nodes:
-            target = node.target
-            if node.op != "call_function" or not isinstance(target, torch._ops.OpOverload | torch._ops.HigherOrderOperator):
-                continue
-            if isinstance(node.meta.get("val"), torch.SymInt | torch.SymFloat | torch.SymBool | int | float):
-                continue
-            if table.find(target) is None and getattr(target, "_opname", "") not in _SILENT:
-                scope = _scope(node)
-                missing.setdefault(str(target), Counter())[scope[-1][0] if scope else ""] += 1
+        for node in everywhere(self.program.graph):
+            if node.op == "call_function" and not self._has_rule(node):
+                missing.setdefault(str(node.target), Counter())[module_of(node)] += 1
         if missing:
             lines = [
-                f"  {name} ({sum(where.values())}x) in {', '.join(path or 'the model itself' for path in list(where)[:4])}"
+                f"  {name} ({sum(where.values())}x) in {', '.join(list(where)[:4])}{', …' if len(where) > 4 else ''}"
                 for name, where in sorted(missing.items())
             ]
             raise UnsupportedError(
@@ -91,6 +83,18 @@ class Translator:
                 + "\n".join(lines)
                 + "\nRewrite those lines with other operators; `porter inspect` lists every operator of a model."
             )
+
+    def _has_rule(self, node: torch.fx.Node) -> bool:
+        target = node.target
+        if isinstance(target, torch._ops.HigherOrderOperator):
+            return target.name() in control.NAMES
+        if not isinstance(target, torch._ops.OpOverload) or not isinstance(
+            node.meta.get("val"), torch.Tensor | list | tuple
+        ):
+            return True
+        if node not in self.live and node.graph is self.program.graph:
+            return True
+        return table.find(target) is not None or self.decompositions.find(node) is not None
 
     # ---- values ----
 
@@ -113,6 +117,8 @@ class Translator:
                 self.env.define(node, value)
             else:
                 self.env.define(node, self._initializer(node, spec, ties, trainable))
+            if spec is not None:
+                self._hold(node, self.env[node])
 
     def _initializer(self, node: torch.fx.Node, spec: Any, ties: dict[str, str], trainable: set[str]) -> ir.Value:
         name = ties.get(spec.target, spec.target)
@@ -148,87 +154,157 @@ class Translator:
 
     # ---- statements ----
 
-    def _statement(self, node: torch.fx.Node) -> None:
-        if getattr(node.target, "_opname", "") in _SILENT:
-            return
-        value = self._call(node)
-        self.env.define(node, value)
-        if _is_inplace(node.target):
-            self.env.mutate(node.args[0], value)
+    def _statements(self, graph: torch.fx.Graph) -> list[Any]:
+        """Translate a graph whose placeholders are defined; its outputs as fx arguments."""
+        for node in graph.nodes:
+            if node.op == "call_function" and node in self.live:
+                self._statement(node)
+            elif node.op == "output":
+                return list(node.args[0]) if isinstance(node.args[0], list | tuple) else [node.args[0]]
+        return []
 
-    def _call(self, node: torch.fx.Node) -> Any:
+    def _inline(self, graph: torch.fx.Graph, arguments: Any) -> list[Any]:
+        """The output values of an inner graph, translated where it stands."""
+        placeholders = [node for node in graph.nodes if node.op == "placeholder"]
+        for placeholder, argument in zip(placeholders, arguments, strict=True):
+            if isinstance(argument, torch.fx.Node):
+                self.env.rename(placeholder, argument)
+            else:
+                self.env.define(placeholder, argument)
+        self.live |= live(graph)
+        return [self._argument(output) for output in self._statements(graph)]
+
+    def _statement(self, node: torch.fx.Node) -> None:
+        if node.graph is self.program.graph:
+            self.op.metadata = {ORIGIN: node.name}
+        first = len(self.op.nodes)
+        value = self._call(node)
+        if is_inplace(node.target):
+            self._claim(self.env.change(node, value), first)
+        else:
+            self.env.define(node, value)
+            self._hold(node, value)
+
+    def _call(self, node: torch.fx.Node, stands: bool = True) -> Any:
+        """The value of a node; `stands` is false for the view of an auxiliary tensor."""
         meta = node.meta.get("val")
         if isinstance(meta, bool | int | float):
             return meta
+        args, kwargs = by_schema(node)
+        args = [self._argument(argument) for argument in args]  # before the stamp: a stale view is made anew here
+        kwargs = {key: self._argument(argument) for key, argument in kwargs.items()}
+        if node.target is operator.getitem:
+            return args[0][args[1]]
         first = len(self.op.nodes)
         self._stamp(node)
-        if node.target is operator.getitem:
-            return self.env[node.args[0]][node.args[1]]
         if isinstance(meta, torch.SymInt | torch.SymFloat | torch.SymBool):
-            value = symbols.compute(self.op, node, self.dims, self._argument)
+            value = symbols.compute(self.op, node, self.dims, args)
+        elif isinstance(node.target, torch._ops.HigherOrderOperator):
+            value = control.translate(self.op, node, self._argument, self._inline)
         else:
-            value = self._apply(node)
-        self._name(node, value, first)
+            value = self._apply(node, args, kwargs)
+        if stands:
+            value = self._name(node, value, first)
         return value
 
     def _stamp(self, node: torch.fx.Node) -> None:
-        self.op.prefix = node.name
-        self.op.metadata = {SCOPE: json.dumps(_scope(node))}
-        source = _source(node)
-        if source:
-            self.op.metadata[SOURCE] = source
+        if node.graph is self.program.graph:
+            self.op.prefix = node.name
+            self.op.metadata = {SCOPE: json.dumps(scope(node)), ORIGIN: self.op.metadata[ORIGIN]}
+            lines = frames(node)
+            if lines:
+                self.op.metadata[SOURCE] = json.dumps(lines)
         meta = node.meta.get("val")
-        lead = meta[0] if isinstance(meta, list | tuple) and meta else meta
-        self.op.dtype = from_torch(lead.dtype) if isinstance(lead, torch.Tensor) else None
         many = meta if isinstance(meta, list | tuple) else [meta]
-        self.op.shapes = [self.dims.shape(fake) for fake in many if isinstance(fake, torch.Tensor)]
-        self.op.shape = self.op.shapes[0] if self.op.shapes else None
+        tensors = [fake for fake in many if isinstance(fake, torch.Tensor)]
+        self.op.dtype = from_torch(tensors[0].dtype) if tensors else None
+        self.op.shapes = [self.dims.shape(fake) for fake in tensors]
+        self.op.shape = self.op.shapes[0] if tensors else None
 
-    def _apply(self, node: torch.fx.Node) -> Any:
+    def _apply(self, node: torch.fx.Node, args: list[Any], kwargs: dict[str, Any]) -> Any:
         rule = table.find(node.target)
-        assert rule is not None
-        args = [self._argument(argument) for argument in node.args]
-        kwargs = {key: self._argument(argument) for key, argument in node.kwargs.items() if key not in ("pin_memory", "layout", "device")}
+        if rule is None:
+            graph = self.decompositions.find(node)
+            assert graph is not None
+            results = self._inline(graph, tensor_arguments(node))
+            return tuple(results) if isinstance(node.meta["val"], list | tuple) else results[0]
         if rule.promoted:
             self._promote(node, rule, args)
         try:
             return rule.function(self.op, *args, **kwargs)
         except (UnsupportedError, TypeError) as error:
-            where = _scope(node)[-1][0] if _scope(node) else ""
-            raise UnsupportedError(f"{node.target} in {where or 'the model itself'} ({_source(node)}): {error}") from error
+            raise UnsupportedError(f"{node.target} in {module_of(node)} ({source_line(node)}): {error}") from error
 
     def _promote(self, node: torch.fx.Node, rule: table.AtenRule, args: list[Any]) -> None:
         from torch._prims_common import ELEMENTWISE_TYPE_PROMOTION_KIND as KINDS
         from torch._prims_common import elementwise_dtypes
 
+        given = by_schema(node)[0]
         positions = [i for i in rule.promoted if i < len(args) and args[i] is not None]
-        metas = [_meta(node.args[i]) for i in positions]
+        metas = [meta(given[i]) for i in positions]
         kind = KINDS.INT_TO_FLOAT if rule.promotion == "int_to_float" else KINDS.DEFAULT
         dtype = from_torch(elementwise_dtypes(*metas, type_promotion_kind=kind)[0])
         for position in positions:
             value = args[position]
-            args[position] = self.op.cast(value, dtype) if isinstance(value, ir.Value) else self.op.constant(value, dtype)
+            args[position] = (
+                self.op.cast(value, dtype) if isinstance(value, ir.Value) else self.op.constant(value, dtype)
+            )
 
-    def _name(self, node: torch.fx.Node, value: Any, first: int) -> None:
+    def _name(self, node: torch.fx.Node, value: Any, first: int) -> Any:
         """Give what this node made its fx name, dtype and symbolic shape."""
-        made = {id(out) for new in self.op.nodes[first:] for out in new.outputs}
         meta = node.meta.get("val")
-        pairs = zip(value, meta, strict=False) if isinstance(value, tuple | list) else [(value, meta)]
-        for index, (result, fake) in enumerate(pairs):
-            if not isinstance(result, ir.Value) or id(result) not in made:
-                continue
-            result.name = node.name if not isinstance(value, tuple | list) else f"{node.name}_{index}"
-            if isinstance(fake, torch.Tensor):
-                result.shape = ir.Shape(self.dims.shape(fake))
-                result.dtype = from_torch(fake.dtype)
-                made.discard(id(result))
+        if isinstance(meta, torch.Tensor):
+            return self._named(node.name, value, meta, first)
+        if isinstance(meta, list | tuple) and isinstance(value, list | tuple):
+            pairs = enumerate(zip(value, meta, strict=False))
+            return tuple(self._named(f"{node.name}_{i}", result, fake, first) for i, (result, fake) in pairs)
+        return value
 
-    def _outputs(self, node: torch.fx.Node) -> list[ir.Value]:
+    def _named(self, name: str, value: Any, fake: Any, first: int) -> Any:
+        if not isinstance(value, ir.Value) or not isinstance(fake, torch.Tensor):
+            return value
+        value = self.op.cast(value, from_torch(fake.dtype))
+        if not any(value.producer() is new for new in self.op.nodes[first:]) or value.metadata_props.get(SIZE):
+            return value
+        if name in self.unnamed:
+            self.unnamed.discard(name)
+            value.name = name
+        value.shape = ir.Shape(self.dims.shape(fake))
+        for axis, size in enumerate(value.shape):
+            if not isinstance(size, int) and str(size.value).isidentifier():
+                self.op.origins.setdefault(str(size.value), (value, axis))
+        return value
+
+    # ---- what stands for what ----
+
+    def _hold(self, node: torch.fx.Node, value: Any) -> None:
+        """Write on values which of the program's tensors they are."""
+        if node.graph is not self.program.graph:
+            return
+        several = isinstance(value, list | tuple)
+        for index, result in enumerate(value if several else [value]):
+            if isinstance(result, ir.Value):
+                held = result.metadata_props.get(HOLDS, "").split()
+                result.metadata_props[HOLDS] = " ".join([*held, f"{node.name}#{index}" if several else node.name])
+
+    def _claim(self, owner: torch.fx.Node, first: int) -> None:
+        """After a mutation: every tensor whose current value was made just now."""
+        made = {id(output) for node in self.op.nodes[first:] for output in node.outputs}
+        for node, value in self.env.holders():
+            if id(value) in made:
+                self._hold(node, value)
+                fake = node.meta["val"]
+                value.shape, value.dtype = ir.Shape(self.dims.shape(fake)), from_torch(fake.dtype)
+
+    def _outputs(self, arguments: list[Any]) -> list[ir.Value]:
         mutated = [spec for spec in self.program.graph_signature.output_specs if spec.kind.name not in ("USER_OUTPUT",)]
         if mutated:
-            raise ExportError(f"the model changes its own buffer {mutated[0].target!r} in a forward pass; ports are functions of their inputs")
+            raise ExportError(
+                f"the model changes its own buffer {mutated[0].target!r} in a forward pass; "
+                "ports are functions of their inputs"
+            )
         results = []
-        for argument in node.args[0]:
+        for argument in arguments:
             value = self.env[argument] if isinstance(argument, torch.fx.Node) else argument
             if value is None:
                 continue
@@ -247,68 +323,9 @@ class Translator:
             return copy
         return value
 
-    def _signatures(self) -> dict[str, dict[str, Any]]:
-        """{module call: its arguments and results as value names}, where torch could tell."""
-        nodes = {node.name: node for node in self.program.graph.nodes}
 
-        def name(argument: Any) -> str | None:
-            node = nodes.get(argument.name) if isinstance(argument, TensorArgument) else None
-            value = self.env[node] if node is not None else None
-            return value.name if isinstance(value, ir.Value) else None
-
-        calls = {}
-        for entry in self.program.module_call_graph:
-            signature = entry.signature
-            if not entry.fqn or signature is None:
-                continue
-            positional, keywords = signature.in_spec.children()
-            count = positional.num_leaves
-            names = [name(argument) for argument in signature.inputs]
-            flat = positional.num_children == count and keywords.num_children == keywords.num_leaves
-            calls[entry.fqn] = {
-                "args": names[:count] if flat else [],
-                "kwargs": dict(zip(keywords.context, names[count:], strict=False)) if flat else {},
-                "outputs": [name(argument) for argument in signature.outputs],
-            }
-        return calls
-
-
-def translate(program: ExportedProgram, model: torch.nn.Module, names: dict[str, dict[int, str]] | None = None) -> ir.Model:
+def translate(
+    program: ExportedProgram, model: torch.nn.Module, names: dict[str, dict[int, str]] | None = None
+) -> ir.Model:
     """Structured ONNX from a program. `names` gives dynamic axes of inputs their names ({input: {axis: name}})."""
     return Translator(program, model, names or {}).run()
-
-
-def _is_inplace(target: Any) -> bool:
-    schema = getattr(target, "_schema", None)
-    return bool(schema and schema.arguments and schema.arguments[0].alias_info and schema.arguments[0].alias_info.is_write)
-
-
-def _meta(argument: Any) -> Any:
-    if isinstance(argument, torch.fx.Node):
-        value = argument.meta["val"]
-        return value if not isinstance(value, torch.SymInt) else 1
-    return argument
-
-
-def _scope(node: torch.fx.Node) -> list[list[Any]]:
-    """[[path, call number, class], …] from the model inwards."""
-    stack = node.meta.get("nn_module_stack") or {}
-    scopes = []
-    for key, (path, kind) in stack.items():
-        if key.startswith("_empty"):
-            return []
-        number = key.rpartition("@")[2] if "@" in key else "0"
-        kind = kind if isinstance(kind, str) else f"{kind.__module__}.{kind.__qualname__}"
-        scopes.append([path, int(number) if number.isdigit() else 0, kind])
-    return scopes
-
-
-def _source(node: torch.fx.Node) -> str:
-    """ "file:line" of the innermost frame of the model's own code."""
-    trace = node.meta.get("stack_trace") or ""
-    lines = [line.strip() for line in trace.splitlines() if line.strip().startswith('File "')]
-    own = [line for line in lines if "/torch/nn/" not in line] or lines
-    if not own:
-        return ""
-    file, _, rest = own[-1].removeprefix('File "').partition('", line ')
-    return f"{file}:{rest.split(',')[0]}"

@@ -1,0 +1,18 @@
+"""The Keras 3 target: one rule per operator, by family."""
+
+from __future__ import annotations
+
+from porter.converters.targets.table import Target
+
+keras_op = Target("keras")
+
+
+def load() -> Target:
+    """The target with every rule module of this package imported."""
+    import importlib
+    import pkgutil
+
+    for module in pkgutil.iter_modules(__path__):
+        if module.name != "helpers":
+            importlib.import_module(f"{__name__}.{module.name}")
+    return keras_op

@@ -30,6 +30,10 @@ def attention(
         if attn_mask is not None and len(attn_mask.shape) == 3:
             attn_mask = op.Unsqueeze(attn_mask, [1])
     elif rank != 4:
-        raise UnsupportedError(f"scaled_dot_product_attention of rank {rank}; reshape it to (batch, heads, time, depth)")
-    y = op.Attention(query, key, value, attn_mask, is_causal=int(is_causal), scale=None if scale is None else float(scale))
+        raise UnsupportedError(
+            f"scaled_dot_product_attention of rank {rank}; reshape it to (batch, heads, time, depth)"
+        )
+    y = op.Attention(
+        query, key, value, attn_mask, is_causal=int(is_causal), scale=None if scale is None else float(scale)
+    )
     return op.Squeeze(y, [1]) if rank == 3 else y

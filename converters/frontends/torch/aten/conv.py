@@ -33,7 +33,9 @@ def _pads(padding: Any, kernel: Sequence[int], dilation: Sequence[int]) -> list[
     return _each(padding, rank) * 2
 
 
-def _convolve(op: Builder, x: Value, weight: Value, bias: Value | None, stride: Any, padding: Any, dilation: Any, groups: int) -> Value:
+def _convolve(
+    op: Builder, x: Value, weight: Value, bias: Value | None, stride: Any, padding: Any, dilation: Any, groups: int
+) -> Value:
     kernel = [int(size) for size in weight.shape[2:]]
     rank = len(kernel)
     x, single = _batched(op, x, rank)
@@ -52,13 +54,31 @@ def _convolve(op: Builder, x: Value, weight: Value, bias: Value | None, stride: 
 
 
 @aten("conv1d", "conv2d", "conv3d", "conv1d.padding", "conv2d.padding", "conv3d.padding")
-def conv(op: Builder, x: Value, weight: Value, bias: Value | None = None, stride: Any = 1, padding: Any = 0, dilation: Any = 1, groups: int = 1) -> Value:
+def conv(
+    op: Builder,
+    x: Value,
+    weight: Value,
+    bias: Value | None = None,
+    stride: Any = 1,
+    padding: Any = 0,
+    dilation: Any = 1,
+    groups: int = 1,
+) -> Value:
     return _convolve(op, x, weight, bias, stride, padding, dilation, groups)
 
 
 @aten("convolution")
 def convolution(
-    op: Builder, x: Value, weight: Value, bias: Value | None, stride: Any, padding: Any, dilation: Any, transposed: bool, output_padding: Any, groups: int
+    op: Builder,
+    x: Value,
+    weight: Value,
+    bias: Value | None,
+    stride: Any,
+    padding: Any,
+    dilation: Any,
+    transposed: bool,
+    output_padding: Any,
+    groups: int,
 ) -> Value:
     if transposed:
         return conv_transpose(op, x, weight, bias, stride, padding, output_padding, groups, dilation)
@@ -67,7 +87,15 @@ def convolution(
 
 @aten("conv_transpose1d", "conv_transpose2d.input", "conv_transpose3d.input")
 def conv_transpose(
-    op: Builder, x: Value, weight: Value, bias: Value | None = None, stride: Any = 1, padding: Any = 0, output_padding: Any = 0, groups: int = 1, dilation: Any = 1
+    op: Builder,
+    x: Value,
+    weight: Value,
+    bias: Value | None = None,
+    stride: Any = 1,
+    padding: Any = 0,
+    output_padding: Any = 0,
+    groups: int = 1,
+    dilation: Any = 1,
 ) -> Value:
     kernel = [int(size) for size in weight.shape[2:]]
     rank = len(kernel)

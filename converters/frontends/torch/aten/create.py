@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -93,5 +92,3 @@ def tril_indices(op: Builder, row: int, col: int, offset: int = 0, **_: Any) -> 
 @aten("triu_indices")
 def triu_indices(op: Builder, row: int, col: int, offset: int = 0, **_: Any) -> Value:
     return op.tensor(np.stack(np.triu_indices(row, offset, col)).astype(np.int64))
-
-

@@ -246,7 +246,9 @@ def _logic(name: str, op_type: str) -> None:
         return getattr(op, op_type if x.dtype == ir.DataType.BOOL else f"Bitwise{op_type}")(x, other)
 
     aten(f"logical_{name}")(logical)
-    aten(f"bitwise_{name}.Tensor", f"bitwise_{name}.Scalar", f"__{name}__.Tensor", f"__{name}__.Scalar", promoted=(0, 1))(bitwise)
+    aten(
+        f"bitwise_{name}.Tensor", f"bitwise_{name}.Scalar", f"__{name}__.Tensor", f"__{name}__.Scalar", promoted=(0, 1)
+    )(bitwise)
 
 
 _logic("and", "And")
@@ -270,7 +272,9 @@ def isfinite(op: Builder, x: Value) -> Value:
 
 
 @aten("nan_to_num")
-def nan_to_num(op: Builder, x: Value, nan: float | None = None, posinf: float | None = None, neginf: float | None = None) -> Value:
+def nan_to_num(
+    op: Builder, x: Value, nan: float | None = None, posinf: float | None = None, neginf: float | None = None
+) -> Value:
     limits = ir.DataType.numpy(x.dtype)
     import ml_dtypes
 
@@ -324,7 +328,11 @@ def prelu(op: Builder, x: Value, weight: Value) -> Value:
 @aten("elu")
 def elu(op: Builder, x: Value, alpha: float = 1.0, scale: float = 1.0, input_scale: float = 1.0) -> Value:
     if (scale, input_scale) != (1, 1):
-        return op.Selu(x, alpha=float(alpha), gamma=float(scale)) if input_scale == 1 else _scaled_elu(op, x, alpha, scale, input_scale)
+        return (
+            op.Selu(x, alpha=float(alpha), gamma=float(scale))
+            if input_scale == 1
+            else _scaled_elu(op, x, alpha, scale, input_scale)
+        )
     return op.Elu(x, alpha=float(alpha))
 
 

@@ -15,7 +15,14 @@ Value = ir.Value
 
 
 @aten("embedding")
-def embedding(op: Builder, weight: Value, indices: Value, padding_idx: int = -1, scale_grad_by_freq: bool = False, sparse: bool = False) -> Value:
+def embedding(
+    op: Builder,
+    weight: Value,
+    indices: Value,
+    padding_idx: int = -1,
+    scale_grad_by_freq: bool = False,
+    sparse: bool = False,
+) -> Value:
     """The padding row is a fact for training: it gets no gradient from the lookup."""
     facts = {"porter.training": f'{{"padding_idx": {padding_idx}}}'} if padding_idx >= 0 else None
     return op.Gather(weight, indices, axis=0, facts=facts)
@@ -78,7 +85,9 @@ def scatter_add(op: Builder, x: Value, dim: int, index: Value, src: Value) -> Va
 
 
 @aten("scatter.reduce", "scatter_reduce.two")
-def scatter_reduce(op: Builder, x: Value, dim: int, index: Value, src: Value, reduce: str, include_self: bool = True) -> Value:
+def scatter_reduce(
+    op: Builder, x: Value, dim: int, index: Value, src: Value, reduce: str, include_self: bool = True
+) -> Value:
     kinds = {"sum": "add", "add": "add", "prod": "mul", "multiply": "mul", "amax": "max", "amin": "min"}
     if reduce not in kinds or not include_self:
         raise UnsupportedError(f"scatter_reduce with reduce={reduce!r}, include_self={include_self}")
@@ -94,7 +103,9 @@ def index_add(op: Builder, x: Value, dim: int, index: Value, source: Value, alph
     if dim == 0:
         return op.ScatterND(x, op.Unsqueeze(index, [1]), source, reduction="add")
     perm = [dim, *(axis for axis in range(rank) if axis != dim)]
-    moved = op.ScatterND(op.Transpose(x, perm=perm), op.Unsqueeze(index, [1]), op.Transpose(source, perm=perm), reduction="add")
+    moved = op.ScatterND(
+        op.Transpose(x, perm=perm), op.Unsqueeze(index, [1]), op.Transpose(source, perm=perm), reduction="add"
+    )
     return op.Transpose(moved, perm=[perm.index(axis) for axis in range(rank)])
 
 
@@ -113,7 +124,11 @@ def index_tensor(op: Builder, x: Value, indices: Sequence[Value | None]) -> Valu
     picked = op.GatherND(op.Transpose(x, perm=[*used, *rest]) if used != list(range(len(used))) else x, grid)
     if used == list(range(used[0], used[-1] + 1)) and used[0] > 0:
         lead = used[0]
-        perm = [*(grid_rank + i for i in range(lead)), *range(grid_rank), *(grid_rank + i for i in range(lead, len(rest)))]
+        perm = [
+            *(grid_rank + i for i in range(lead)),
+            *range(grid_rank),
+            *(grid_rank + i for i in range(lead, len(rest))),
+        ]
         return op.Transpose(picked, perm=perm)
     return picked
 
@@ -162,7 +177,9 @@ def index_put(op: Builder, x: Value, indices: Sequence[Value | None], values: Va
     else:
         spread = op.Expand(op.cast(values, x.dtype), op.Concat(grid_size, op.Shape(moved, start=len(used)), axis=0))
     written = op.ScatterND(moved, grid, spread, reduction=reduction)
-    return written if perm == list(range(rank)) else op.Transpose(written, perm=[perm.index(axis) for axis in range(rank)])
+    return (
+        written if perm == list(range(rank)) else op.Transpose(written, perm=[perm.index(axis) for axis in range(rank)])
+    )
 
 
 @aten("masked_select")
@@ -182,7 +199,9 @@ def one_hot(op: Builder, x: Value, num_classes: int = -1) -> Value:
         raise UnsupportedError("one_hot without num_classes: its width depends on the data")
     import numpy as np
 
-    return op.OneHot(x, op.constant(num_classes, ir.DataType.INT64), op.tensor(np.asarray([0, 1], dtype=np.int64)), axis=-1)
+    return op.OneHot(
+        x, op.constant(num_classes, ir.DataType.INT64), op.tensor(np.asarray([0, 1], dtype=np.int64)), axis=-1
+    )
 
 
 @aten("tril")

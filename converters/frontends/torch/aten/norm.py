@@ -91,7 +91,13 @@ def instance_norm(
 
 @aten("group_norm")
 def group_norm(
-    op: Builder, x: Value, num_groups: int, weight: Value | None = None, bias: Value | None = None, eps: float = 1e-5, cudnn_enabled: bool = True
+    op: Builder,
+    x: Value,
+    num_groups: int,
+    weight: Value | None = None,
+    bias: Value | None = None,
+    eps: float = 1e-5,
+    cudnn_enabled: bool = True,
 ) -> Value:
     channels = int(x.shape[1])
     return op.GroupNormalization(
@@ -105,7 +111,13 @@ def group_norm(
 
 @aten("layer_norm")
 def layer_norm(
-    op: Builder, x: Value, normalized_shape: Sequence[int], weight: Value | None = None, bias: Value | None = None, eps: float = 1e-5, cudnn_enable: bool = True
+    op: Builder,
+    x: Value,
+    normalized_shape: Sequence[int],
+    weight: Value | None = None,
+    bias: Value | None = None,
+    eps: float = 1e-5,
+    cudnn_enable: bool = True,
 ) -> Value:
     sizes = [int(size) for size in normalized_shape]
     scale = weight if weight is not None else op.tensor(np.ones(sizes, dtype=x.dtype.numpy()))
@@ -113,7 +125,9 @@ def layer_norm(
 
 
 @aten("rms_norm")
-def rms_norm(op: Builder, x: Value, normalized_shape: Sequence[int], weight: Value | None = None, eps: float | None = None) -> Value:
+def rms_norm(
+    op: Builder, x: Value, normalized_shape: Sequence[int], weight: Value | None = None, eps: float | None = None
+) -> Value:
     sizes = [int(size) for size in normalized_shape]
     scale = weight if weight is not None else op.tensor(np.ones(sizes, dtype=x.dtype.numpy()))
     epsilon = float(np.finfo(x.dtype.numpy()).eps) if eps is None else float(eps)
@@ -121,7 +135,9 @@ def rms_norm(op: Builder, x: Value, normalized_shape: Sequence[int], weight: Val
 
 
 @aten("linalg_vector_norm", "norm.ScalarOpt_dim")
-def vector_norm(op: Builder, x: Value, ord: float = 2, dim: Sequence[int] | None = None, keepdim: bool = False, dtype: object = None) -> Value:
+def vector_norm(
+    op: Builder, x: Value, ord: float = 2, dim: Sequence[int] | None = None, keepdim: bool = False, dtype: object = None
+) -> Value:
     return _norm(op, op.cast(x, op.dtype), 2 if ord is None else ord, dim, keepdim)
 
 

@@ -25,7 +25,15 @@ def _batched(op: Builder, x: Value, rank: int) -> tuple[Value, bool]:
 
 
 def _max_pool(rank: int) -> None:
-    def rule(op: Builder, x: Value, kernel_size: Any, stride: Any = (), padding: Any = 0, dilation: Any = 1, ceil_mode: bool = False) -> Value:
+    def rule(
+        op: Builder,
+        x: Value,
+        kernel_size: Any,
+        stride: Any = (),
+        padding: Any = 0,
+        dilation: Any = 1,
+        ceil_mode: bool = False,
+    ) -> Value:
         kernel = _each(kernel_size, rank)
         x, single = _batched(op, x, rank)
         y = op.MaxPool(
@@ -99,7 +107,9 @@ def _adaptive_general(op: Builder, x: Value, sizes: list[Any], reduce: Any, pool
     rank = len(sizes)
     spatial = list(x.shape)[-rank:]
     if not all(isinstance(size, int) for size in [*spatial, *sizes]):
-        raise UnsupportedError(f"adaptive pooling to {sizes} of sizes that vary ({spatial}); fix those axes with --static or dynamic axes")
+        raise UnsupportedError(
+            f"adaptive pooling to {sizes} of sizes that vary ({spatial}); fix those axes with --static or dynamic axes"
+        )
     if all(size % out == 0 for size, out in zip(spatial, sizes, strict=True)):
         kernel = [size // out for size, out in zip(spatial, sizes, strict=True)]
         return pool(x, kernel_shape=kernel, strides=kernel)

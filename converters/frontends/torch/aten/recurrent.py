@@ -64,7 +64,10 @@ def _layers(
         cells = [layer * directions + d for d in range(directions)]
         weights = [_weights(op, kind, params[c * per_cell : (c + 1) * per_cell], has_biases) for c in cells]
         w, r, b = (_joined(op, [group[i] for group in weights]) for i in range(3))
-        initial = [op.Slice(state, [cells[0]], [cells[0] + directions], [0], [1]) if num_layers > 1 else state for state in states]
+        initial = [
+            op.Slice(state, [cells[0]], [cells[0] + directions], [0], [1]) if num_layers > 1 else state
+            for state in states
+        ]
         y, *last = getattr(op, kind)(
             x,
             w,
@@ -97,25 +100,76 @@ def _joined(op: Builder, values: Sequence[Value | None]) -> Value | None:
 
 @aten("lstm.input")
 def lstm(
-    op: Builder, x: Value, states: Sequence[Value], params: Sequence[Value], has_biases: bool, num_layers: int, dropout: float, train: bool, bidirectional: bool, batch_first: bool
+    op: Builder,
+    x: Value,
+    states: Sequence[Value],
+    params: Sequence[Value],
+    has_biases: bool,
+    num_layers: int,
+    dropout: float,
+    train: bool,
+    bidirectional: bool,
+    batch_first: bool,
 ) -> tuple[Value, ...]:
     return _layers(op, "LSTM", x, states, params, has_biases, num_layers, dropout, bidirectional, batch_first)
 
 
 @aten("gru.input")
 def gru(
-    op: Builder, x: Value, state: Value, params: Sequence[Value], has_biases: bool, num_layers: int, dropout: float, train: bool, bidirectional: bool, batch_first: bool
+    op: Builder,
+    x: Value,
+    state: Value,
+    params: Sequence[Value],
+    has_biases: bool,
+    num_layers: int,
+    dropout: float,
+    train: bool,
+    bidirectional: bool,
+    batch_first: bool,
 ) -> tuple[Value, ...]:
     """torch applies the reset gate after the recurrent product: linear_before_reset."""
-    return _layers(op, "GRU", x, [state], params, has_biases, num_layers, dropout, bidirectional, batch_first, linear_before_reset=1)
+    return _layers(
+        op,
+        "GRU",
+        x,
+        [state],
+        params,
+        has_biases,
+        num_layers,
+        dropout,
+        bidirectional,
+        batch_first,
+        linear_before_reset=1,
+    )
 
 
 def _rnn(name: str, activation: str) -> None:
     def rule(
-        op: Builder, x: Value, state: Value, params: Sequence[Value], has_biases: bool, num_layers: int, dropout: float, train: bool, bidirectional: bool, batch_first: bool
+        op: Builder,
+        x: Value,
+        state: Value,
+        params: Sequence[Value],
+        has_biases: bool,
+        num_layers: int,
+        dropout: float,
+        train: bool,
+        bidirectional: bool,
+        batch_first: bool,
     ) -> tuple[Value, ...]:
         activations = [activation] * (2 if bidirectional else 1)
-        return _layers(op, "RNN", x, [state], params, has_biases, num_layers, dropout, bidirectional, batch_first, activations=activations)
+        return _layers(
+            op,
+            "RNN",
+            x,
+            [state],
+            params,
+            has_biases,
+            num_layers,
+            dropout,
+            bidirectional,
+            batch_first,
+            activations=activations,
+        )
 
     aten(name)(rule)
 
@@ -125,7 +179,15 @@ _rnn("rnn_relu.input", "Relu")
 
 
 @aten("lstm_cell")
-def lstm_cell(op: Builder, x: Value, states: Sequence[Value], w: Value, r: Value, b_w: Value | None = None, b_r: Value | None = None) -> tuple[Value, Value]:
+def lstm_cell(
+    op: Builder,
+    x: Value,
+    states: Sequence[Value],
+    w: Value,
+    r: Value,
+    b_w: Value | None = None,
+    b_r: Value | None = None,
+) -> tuple[Value, Value]:
     """One step, as arithmetic: the cell keeps its four parameters."""
     gates = op.Add(op.Gemm(x, w, b_w, transB=1), op.Gemm(states[0], r, b_r, transB=1))
     i, f, g, o = op.Split(gates, axis=1, num_outputs=4, outputs=4)
@@ -134,7 +196,9 @@ def lstm_cell(op: Builder, x: Value, states: Sequence[Value], w: Value, r: Value
 
 
 @aten("gru_cell")
-def gru_cell(op: Builder, x: Value, state: Value, w: Value, r: Value, b_w: Value | None = None, b_r: Value | None = None) -> Value:
+def gru_cell(
+    op: Builder, x: Value, state: Value, w: Value, r: Value, b_w: Value | None = None, b_r: Value | None = None
+) -> Value:
     from_input = op.Split(op.Gemm(x, w, b_w, transB=1), axis=1, num_outputs=3, outputs=3)
     from_state = op.Split(op.Gemm(state, r, b_r, transB=1), axis=1, num_outputs=3, outputs=3)
     reset = op.Sigmoid(op.Add(from_input[0], from_state[0]))
@@ -144,7 +208,9 @@ def gru_cell(op: Builder, x: Value, state: Value, w: Value, r: Value, b_w: Value
 
 
 def _simple_cell(name: str, activation: str) -> None:
-    def rule(op: Builder, x: Value, state: Value, w: Value, r: Value, b_w: Value | None = None, b_r: Value | None = None) -> Value:
+    def rule(
+        op: Builder, x: Value, state: Value, w: Value, r: Value, b_w: Value | None = None, b_r: Value | None = None
+    ) -> Value:
         return getattr(op, activation)(op.Add(op.Gemm(x, w, b_w, transB=1), op.Gemm(state, r, b_r, transB=1)))
 
     aten(name)(rule)

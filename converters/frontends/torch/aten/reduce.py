@@ -147,18 +147,24 @@ def std_all(op: Builder, x: Value, unbiased: bool = True) -> Value:
 
 
 @aten("var_mean.correction")
-def var_mean(op: Builder, x: Value, dim: Axes = None, *, correction: float | None = None, keepdim: bool = False) -> tuple[Value, Value]:
+def var_mean(
+    op: Builder, x: Value, dim: Axes = None, *, correction: float | None = None, keepdim: bool = False
+) -> tuple[Value, Value]:
     variance = _variance(op, x, dim, 1 if correction is None else correction, keepdim)
     return variance, op.ReduceMean(x, _axes(dim), keepdims=int(keepdim))
 
 
 @aten("topk")
-def topk(op: Builder, x: Value, k: Any, dim: int = -1, largest: bool = True, sorted: bool = True) -> tuple[Value, Value]:
+def topk(
+    op: Builder, x: Value, k: Any, dim: int = -1, largest: bool = True, sorted: bool = True
+) -> tuple[Value, Value]:
     return op.TopK(x, op.vector([k]), axis=dim, largest=int(largest), sorted=int(sorted), outputs=2)
 
 
 @aten("sort", "sort.stable")
-def sort(op: Builder, x: Value, dim: int = -1, descending: bool = False, stable: bool | None = None) -> tuple[Value, Value]:
+def sort(
+    op: Builder, x: Value, dim: int = -1, descending: bool = False, stable: bool | None = None
+) -> tuple[Value, Value]:
     size = op.Shape(x, start=dim % len(x.shape), end=dim % len(x.shape) + 1)
     return op.TopK(x, size, axis=dim, largest=int(descending), sorted=1, outputs=2)
 

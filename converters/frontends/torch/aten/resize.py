@@ -14,7 +14,9 @@ from porter.converters.frontends.torch.table import aten
 Value = ir.Value
 
 
-def _resize(op: Builder, x: Value, size: Sequence[Any] | None, scales: Sequence[float | None] | None, **attributes: Any) -> Value:
+def _resize(
+    op: Builder, x: Value, size: Sequence[Any] | None, scales: Sequence[float | None] | None, **attributes: Any
+) -> Value:
     """By scales when torch was given scales (they enter the coordinates), else to sizes."""
     if scales is not None and all(scale is not None for scale in scales):
         factors = op.tensor(np.asarray([1, 1, *scales], dtype=np.float32))
@@ -27,10 +29,26 @@ def _nearest(rank: int) -> None:
     """Sampled at floor(i·in/out) ("asymmetric"); `exact` takes pixel centres."""
 
     def rule(op: Builder, x: Value, size: Sequence[Any] | None, *scales: float | None) -> Value:
-        return _resize(op, x, size, scales or None, mode="nearest", coordinate_transformation_mode="asymmetric", nearest_mode="floor")
+        return _resize(
+            op,
+            x,
+            size,
+            scales or None,
+            mode="nearest",
+            coordinate_transformation_mode="asymmetric",
+            nearest_mode="floor",
+        )
 
     def exact(op: Builder, x: Value, size: Sequence[Any] | None, *scales: float | None) -> Value:
-        return _resize(op, x, size, scales or None, mode="nearest", coordinate_transformation_mode="half_pixel", nearest_mode="round_prefer_ceil")
+        return _resize(
+            op,
+            x,
+            size,
+            scales or None,
+            mode="nearest",
+            coordinate_transformation_mode="half_pixel",
+            nearest_mode="round_prefer_ceil",
+        )
 
     def vector(op: Builder, x: Value, size: Sequence[Any] | None, scales: Sequence[float] | None = None) -> Value:
         return rule(op, x, size, *(scales or ()))
@@ -50,7 +68,11 @@ def _smooth(name: str, mode: str, *, antialias: bool = False) -> None:
     def attributes(align_corners: bool) -> dict[str, Any]:
         found: dict[str, Any] = {
             "mode": mode,
-            "coordinate_transformation_mode": "align_corners" if align_corners else "half_pixel" if mode == "cubic" else "pytorch_half_pixel",
+            "coordinate_transformation_mode": "align_corners"
+            if align_corners
+            else "half_pixel"
+            if mode == "cubic"
+            else "pytorch_half_pixel",
             "antialias": int(antialias),
         }
         if not align_corners and mode == "linear":
@@ -64,7 +86,9 @@ def _smooth(name: str, mode: str, *, antialias: bool = False) -> None:
     def rule(op: Builder, x: Value, size: Sequence[Any] | None, align_corners: bool, *scales: float | None) -> Value:
         return _resize(op, x, size, scales or None, **attributes(align_corners))
 
-    def vector(op: Builder, x: Value, size: Sequence[Any] | None, align_corners: bool, scales: Sequence[float] | None = None) -> Value:
+    def vector(
+        op: Builder, x: Value, size: Sequence[Any] | None, align_corners: bool, scales: Sequence[float] | None = None
+    ) -> Value:
         return rule(op, x, size, align_corners, *(scales or ()))
 
     aten(name)(rule)
@@ -82,10 +106,14 @@ _smooth("_upsample_bicubic2d_aa", "cubic", antialias=True)
 
 
 @aten("grid_sampler", "grid_sampler_2d", "grid_sampler_3d")
-def grid_sampler(op: Builder, x: Value, grid: Value, interpolation_mode: int, padding_mode: int, align_corners: bool) -> Value:
+def grid_sampler(
+    op: Builder, x: Value, grid: Value, interpolation_mode: int, padding_mode: int, align_corners: bool
+) -> Value:
     modes = {0: "linear", 1: "nearest", 2: "cubic"}
     paddings = {0: "zeros", 1: "border", 2: "reflection"}
-    return op.GridSample(x, grid, mode=modes[interpolation_mode], padding_mode=paddings[padding_mode], align_corners=int(align_corners))
+    return op.GridSample(
+        x, grid, mode=modes[interpolation_mode], padding_mode=paddings[padding_mode], align_corners=int(align_corners)
+    )
 
 
 @aten("affine_grid_generator")

@@ -29,7 +29,9 @@ def to_dtype(op: Builder, x: Value, *_: Any, **__: Any) -> Value:
     return op.cast(x, op.dtype)
 
 
-@aten("view", "reshape", "_unsafe_view", "view_as", "reshape_as", "unflatten.int", "flatten.using_ints", "_reshape_alias")
+@aten(
+    "view", "reshape", "_unsafe_view", "view_as", "reshape_as", "unflatten.int", "flatten.using_ints", "_reshape_alias"
+)
 def reshape(op: Builder, x: Value, *_: Any) -> Value:
     """To the size that torch worked out, whatever the operator's own way of saying it."""
     return op.Reshape(x, op.shape_of_output())
@@ -112,7 +114,15 @@ def _split(op: Builder, x: Value, sizes: list[Any], dim: int) -> tuple[Value, ..
     return op.Split(x, op.vector(sizes), axis=dim, outputs=len(sizes))
 
 
-@aten("split.Tensor", "split.sizes", "split_with_sizes", "chunk", "tensor_split.sections", "unsafe_chunk", "unsafe_split.Tensor")
+@aten(
+    "split.Tensor",
+    "split.sizes",
+    "split_with_sizes",
+    "chunk",
+    "tensor_split.sections",
+    "unsafe_chunk",
+    "unsafe_split.Tensor",
+)
 def split(op: Builder, x: Value, sizes: Any, dim: int = 0) -> tuple[Value, ...]:
     """Into the pieces that torch worked out, whatever the operator's own way of saying it."""
     return _split(op, x, op.output_sizes(dim), dim)
@@ -134,7 +144,11 @@ def slice_(op: Builder, x: Value, dim: int = 0, start: Any = None, end: Any = No
 
 @aten("narrow")
 def narrow(op: Builder, x: Value, dim: int, start: Any, length: Any) -> Value:
-    end = start + length if isinstance(start, int) and isinstance(length, int) else op.Add(op.vector([start]), op.vector([length]))
+    end = (
+        start + length
+        if isinstance(start, int) and isinstance(length, int)
+        else op.Add(op.vector([start]), op.vector([length]))
+    )
     return op.Slice(x, op.vector([start]), end if isinstance(end, ir.Value) else [end], [dim], [1])
 
 
@@ -238,7 +252,9 @@ def pixel_unshuffle(op: Builder, x: Value, downscale_factor: int) -> Value:
 @aten("channel_shuffle")
 def channel_shuffle(op: Builder, x: Value, groups: int) -> Value:
     channels = int(x.shape[1])
-    apart = op.Reshape(x, op.Concat(op.Shape(x, start=0, end=1), op.vector([groups, channels // groups]), op.Shape(x, start=2), axis=0))
+    apart = op.Reshape(
+        x, op.Concat(op.Shape(x, start=0, end=1), op.vector([groups, channels // groups]), op.Shape(x, start=2), axis=0)
+    )
     perm = [0, 2, 1, *range(3, len(x.shape) + 1)]
     return op.Reshape(op.Transpose(apart, perm=perm), op.shape_of_output())
 

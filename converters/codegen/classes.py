@@ -1,0 +1,285 @@
+"""From the tree of calls to the classes to generate, children before parents."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Iterator
+from dataclasses import dataclass, field, replace
+
+from porter.converters.codegen.body import Body, BodyBuilder, Context, Path, Variable, flattened, interface
+from porter.converters.codegen.identifiers import class_identifier
+from porter.converters.codegen.inline import inline
+from porter.converters.codegen.loops import roll
+from porter.converters.codegen.nodes import Construct, Expr, Items, Literal, Repeat
+from porter.converters.codegen.sequential import sequential_children
+from porter.converters.codegen.tree import Call, Statement
+from porter.converters.codegen.unify import Differ, Template, unify
+from porter.errors import UnsupportedError
+
+# Library classes that are kept as classes although they have no submodules that are called.
+_KEPT = ("MultiheadAttention",)
+
+
+@dataclass
+class Program:
+    """Everything that the printer needs: classes in order, the root last, and where each variable comes from."""
+
+    templates: list[Template]
+    variables: list[Variable] = field(default_factory=list)
+    modules: dict[str, Path] = field(default_factory=dict)  # module path -> attribute path from the root
+
+
+def plan(context: Context, root: Call) -> Program:
+    """Decide which modules become classes, and make the classes.
+
+    A module whose calls cannot be told apart by literals is inlined into its caller, which is always right.
+    """
+    while True:
+        context.constructs.clear()
+        context.trains.clear()
+        context.held.clear()
+        context.inlined |= _library_leaves(context, root)
+        try:
+            return _Planner(context, root).run()
+        except _Inline as demand:
+            if demand.path in context.inlined or not demand.path:
+                raise UnsupportedError(f"{demand.path or 'the model'}: {demand.reason}") from demand
+            context.inlined.add(demand.path)
+
+
+class _Inline(Exception):
+    def __init__(self, path: str, reason: str) -> None:
+        super().__init__(reason)
+        self.path, self.reason = path, reason
+
+
+def _calls(node: Call) -> Iterator[Call]:
+    for item in node.items:
+        if isinstance(item, Call):
+            yield item
+            yield from _calls(item)
+
+
+def _library_leaves(context: Context, root: Call) -> set[str]:
+    """Modules of the source framework's own library that are single layers: they become layers of their parent."""
+    found = set()
+    for node in _calls(root):
+        library, name = node.cls.rpartition(".")[::2]
+        if not library.startswith("torch.nn"):
+            continue
+        if name in _KEPT or name == "Sequential":
+            continue
+        if library.startswith(("torch.nn.utils", "torch.nn.modules.container")) or not any(True for _ in _calls(node)):
+            found.add(node.path)
+    return found
+
+
+class _Planner:
+    def __init__(self, context: Context, root: Call) -> None:
+        self.context = context
+        self.root = root
+        self.bodies: dict[str, Body] = {}
+        self.templates: list[Template] = []
+        self.template_of: dict[str, Template] = {}
+        self.names: set[str] = set(context.dialect.reserved)
+
+    def run(self) -> Program:
+        groups: dict[tuple[str, int], dict[str, list[Call]]] = defaultdict(lambda: defaultdict(list))
+        heights: dict[str, int] = {}
+        for node in [*_calls(self.root), self.root]:
+            if node.path not in self.context.inlined:
+                heights[node.path] = max(heights.get(node.path, 0), self._height(node))
+        nested = self._self_nested()
+        for node in [*_calls(self.root), self.root]:
+            if node.path not in self.context.inlined:
+                key = (node.cls, heights[node.path] if node.cls in nested else 0)
+                groups[key][node.path].append(node)
+        order = sorted(groups, key=lambda key: max(heights[path] for path in groups[key]))
+        for key in self._dependencies_first(order, groups):
+            self._group(key[0], groups[key])
+        return self._program()
+
+    def _height(self, node: Call) -> int:
+        inner = [self._height(item) for item in node.items if isinstance(item, Call)]
+        return 1 + max(inner, default=0)
+
+    def _self_nested(self) -> set[str]:
+        found: set[str] = set()
+
+        def visit(node: Call, above: frozenset[str]) -> None:
+            if node.cls in above:
+                found.add(node.cls)
+            for item in node.items:
+                if isinstance(item, Call):
+                    visit(item, above | {node.cls})
+
+        visit(self.root, frozenset())
+        return found
+
+    def _dependencies_first(self, order: list, groups: dict) -> list:
+        key_of = {path: key for key, members in groups.items() for path in members}
+        done: list = []
+        visiting: set = set()
+
+        def visit(key: tuple[str, int]) -> None:
+            if key in done or key in visiting:
+                return
+            visiting.add(key)
+            for calls in groups[key].values():
+                for node in calls:
+                    for inner in _calls(node):
+                        if inner.path in key_of and key_of[inner.path] != key:
+                            visit(key_of[inner.path])
+            done.append(key)
+
+        for key in order:
+            visit(key)
+        return done
+
+    # ---- one class ----
+
+    def _group(self, cls: str, members: dict[str, list[Call]]) -> None:
+        if cls.endswith("container.Sequential") and cls.startswith("torch.nn"):
+            for path, calls in members.items():
+                self._sequential(path, calls)
+            return
+        bodies = {path: self._body(path, calls) for path, calls in members.items()}
+        variants = self._variants(bodies)
+        if len(variants) > 1:
+            explicit = {path: self.context.dialect.explicit_padding(body) for path, body in bodies.items()}
+            fewer = self._variants(explicit)
+            if len(fewer) < len(variants):
+                bodies, variants = explicit, fewer
+        self.bodies.update(bodies)
+        for index, variant in enumerate(variants):
+            self._template(cls, index, [(path, bodies[path]) for path in variant])
+
+    def _variants(self, bodies: dict[str, Body]) -> list[list[str]]:
+        """Instances that can share a class, the largest first in each."""
+        variants: list[list[str]] = []
+        for path in bodies:
+            for variant in variants:
+                try:
+                    unify("_", [bodies[p] for p in (*variant, path)], self.context.dialect)
+                except Differ:
+                    continue
+                variant.append(path)
+                break
+            else:
+                variants.append([path])
+        return variants
+
+    def _template(self, cls: str, index: int, members: list[tuple[str, Body]]) -> None:
+        name = self._class_name(cls, index, members)
+        template, constructs = unify(name, [body for _, body in members], self.context.dialect)
+        self.templates.append(template)
+        for (path, body), construct in zip(members, constructs, strict=True):
+            self.context.constructs[path] = construct
+            self.context.trains[path] = body.trains
+            self.template_of[path] = template
+
+    def _class_name(self, cls: str, index: int, members: list[tuple[str, Body]]) -> str:
+        """The class's own name; a variant takes the attribute's name in front (`EncoderBlock`)."""
+        name = class_identifier(cls, ())
+        if name in self.context.dialect.reserved:
+            name = f"{name}_"
+        if index or name in self.names:
+            words = [part for part in members[0][0].split(".") if not part.isdigit()]
+            lead = "".join(word.capitalize() for word in (words[-1] if words else "other").split("_"))
+            name = f"{lead}{name}" if f"{lead}{name}" not in self.names else f"{name}Variant"
+        while name in self.names:
+            name += "_"
+        self.names.add(name)
+        return name
+
+    def _body(self, path: str, calls: list[Call]) -> Body:
+        bodies = []
+        for node in calls:
+            try:
+                bodies.append(_finished(BodyBuilder(self.context, node).build()))
+            except UnsupportedError as error:
+                raise _Inline(path, str(error)) from error
+        first = bodies[0]
+        if len(bodies) > 1:
+            try:
+                template, _ = unify("_", bodies, self.context.dialect)
+            except Differ as difference:
+                raise _Inline(path, f"its calls differ: {difference}") from difference
+            if template.arguments:
+                raise _Inline(path, "its calls differ in constants")
+        return first
+
+    # ---- containers ----
+
+    def _sequential(self, path: str, calls: list[Call]) -> None:
+        """A chain of layers as the target's own Sequential; anything else is inlined."""
+        made = [sequential_children(self.context, node) for node in calls]
+        if any(item is None for item in made):
+            raise _Inline(path, "not a chain of layers")
+        first = made[0]
+        assert first is not None
+        self.context.constructs[path] = Construct("keras.Sequential", (("layers", Items(tuple(compressed(first.items)), "[]")),))
+        self.context.trains[path] = first.trains
+        self.bodies[path] = Body(calls[0], variables=first.variables, children=first.children, trains=first.trains)
+
+    # ---- the whole program ----
+
+    def _program(self) -> Program:
+        program = Program(self.templates)
+
+        def collect(path: str, prefix: Path) -> None:
+            body = self.bodies[path]
+            program.modules[path] = prefix
+            for variable in body.variables:
+                program.variables.append(replace(variable, path=(*prefix, *variable.path)))
+            for attribute, child in body.children.items():
+                collect(child, (*prefix, *attribute))
+
+        collect("", ())
+        return program
+
+
+def _finished(body: Body) -> Body:
+    """Lists of like layers as one definition, loops over them, nested statements."""
+    lengths: dict[str, int] = {}
+    for path in body.definitions:
+        if len(path) == 2 and isinstance(path[1], int):
+            lengths[str(path[0])] = lengths.get(str(path[0]), 0) + 1
+    whole = {name: count for name, count in lengths.items() if count > 1 and all((name, i) in body.definitions for i in range(count))}
+    body.lines = inline(roll(body.lines, body.outputs, whole), body.outputs)
+    return _with_lists(body, lengths)
+
+
+def _with_lists(body: Body, lengths: dict[str, int]) -> Body:
+    definitions: dict[Path, Expr] = {}
+    for path, definition in body.definitions.items():
+        if len(path) == 2 and path[0] in lengths:
+            head = str(path[0])
+            if (head,) not in definitions:
+                items = [body.definitions.get((head, i), Literal(None)) for i in range(max(int(p[1]) for p in body.definitions if len(p) == 2 and p[0] == head) + 1)]
+                parts = compressed(items)
+                whole = len(parts) == 1 and isinstance(parts[0], Repeat)
+                definitions[(head,)] = parts[0] if whole else Items(tuple(parts), "[]")
+        else:
+            definitions[path] = definition
+    body.definitions = definitions
+    return body
+
+
+def compressed(items: list[Expr]) -> list[Expr]:
+    """Runs of equal items as `Repeat`."""
+    result: list[Expr] = []
+    index = 0
+    while index < len(items):
+        count = 1
+        while index + count < len(items) and items[index + count] == items[index]:
+            count += 1
+        if count > 1 and isinstance(items[index], Construct):
+            result.append(Repeat(items[index], Literal(count)))
+        else:
+            result += items[index : index + count]
+        index += count
+    return result
+
+
+__all__ = ["Program", "Statement", "compressed", "flattened", "interface", "plan"]

@@ -1,0 +1,58 @@
+"""What the author wrote in one statement becomes one statement: single-use values of the same source line nest."""
+
+from __future__ import annotations
+
+from collections import Counter
+from dataclasses import replace
+
+from porter.converters.codegen.nodes import Attribute, Expr, IfPresent, Invoke, Line, Literal, Local, Loop, SizeOf, transform, walk
+
+# Beyond this many parts a nested expression stops reading well.
+_LIMIT = 16
+
+
+def _weight(expr: Expr) -> int:
+    return sum(1 for part in walk(expr) if not isinstance(part, Literal))
+
+
+def _depth(expr: Expr) -> int:
+    children = expr.children()
+    nested = max((_depth(child) for child in children), default=0)
+    return nested + (0 if isinstance(expr, Local | Literal) else 1)
+
+
+def inline(lines: list[Line], outputs: list[int]) -> list[Line]:
+    """Merge lines bottom-up; order is kept, so every value is still made before it is read."""
+    uses = Counter(part.number for line in lines for part in walk(line.expr) if isinstance(part, Local))
+    uses.update(outputs)
+    result: list[Line] = []
+    for line in lines:
+        if isinstance(line.expr, Loop):
+            kept = [after for _, after in line.expr.carried]
+            line = replace(line, expr=replace(line.expr, lines=tuple(inline(list(line.expr.lines), kept))))
+        while result and _nests(result[-1], line, uses):
+            inner = result.pop()
+            number = inner.outputs[0]
+            expr = transform(line.expr, lambda part: inner.expr if isinstance(part, Local) and part.number == number else None)  # noqa: B023
+            line = replace(line, expr=expr)
+        result.append(line)
+    return result
+
+
+def _nests(inner: Line, outer: Line, uses: Counter[int]) -> bool:
+    if len(inner.outputs) != 1 or uses[inner.outputs[0]] != 1 or isinstance(inner.expr, Loop | IfPresent) or isinstance(outer.expr, Loop):
+        return False
+    read = [part for part in walk(outer.expr) if isinstance(part, Local) and part.number == inner.outputs[0]]
+    if not read or any(isinstance(part, SizeOf) and part.base in read for part in walk(outer.expr)):
+        return False
+    if _items(inner.expr, outer.expr):
+        return False
+    if inner.where != outer.where or inner.where is None:
+        return inner.where is None and _weight(inner.expr) <= 3 and _weight(outer.expr) <= 6
+    return _weight(inner.expr) + _weight(outer.expr) <= _LIMIT and _depth(inner.expr) + _depth(outer.expr) <= 6
+
+
+def _items(inner: Expr, outer: Expr) -> bool:
+    """Whether both use items of one list: then they are different turns of a loop, not one statement."""
+    heads = [{(part.path[0], part.path[1]) for part in walk(expr) if isinstance(part, Invoke | Attribute) and len(part.path) > 1} for expr in (inner, outer)]
+    return any(a[0] == b[0] and a[1] != b[1] for a in heads[0] for b in heads[1])

@@ -1,0 +1,121 @@
+"""Names of the values in a body: the author's where they are known, handed on when a value is read for the last time."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from porter.converters.codegen.identifiers import identifier, is_builtin
+from porter.converters.codegen.nodes import Expr, Invoke, Line, Local, Loop, walk
+
+# For a branch that the author did not name.
+_VOCABULARY = ("x", "y", "z", "u", "v", "w")
+_SHORTCUTS = ("downsample", "shortcut", "skip", "residual", "identity")
+
+
+class LocalNames:
+    """Assigns a name to every value of a body, statement by statement."""
+
+    def __init__(self, arguments: Iterable[tuple[int, str]], lines: list[Line], outputs: list[int], reserved: frozenset[str]) -> None:
+        self.names: dict[int, str] = {}
+        self.reserved = reserved
+        self._last_read: dict[int, int] = {}
+        self._live: dict[str, int] = {}
+        for number, name in arguments:
+            self.names[number] = name
+            self._live[name] = number
+        flat = len(lines)
+        for index, line in enumerate(lines):
+            for part in walk(line.expr):
+                if isinstance(part, Local):
+                    self._last_read[part.number] = index
+        for number in outputs:
+            self._last_read[number] = flat
+        for index, line in enumerate(lines):
+            self._assign(line, index)
+
+    def __call__(self, number: int) -> str:
+        return self.names[number]
+
+    def _dying(self, line: Line, index: int) -> list[str]:
+        """Names whose values are read here for the last time, in the order of reading."""
+        read = [part.number for part in walk(line.expr) if isinstance(part, Local) and part.number in self.names]
+        return list(dict.fromkeys(self.names[n] for n in read if self._last_read.get(n) == index and self._live.get(self.names[n]) == n))
+
+    def _assign(self, line: Line, index: int) -> None:
+        dying = self._dying(line, index)
+        if isinstance(line.expr, Loop):
+            self._assign_loop(line, line.expr, index)
+            return
+        for name in dying:
+            del self._live[name]
+        for position, number in enumerate(line.outputs):
+            name = self._choose(line, position, dying)
+            self.names[number] = name
+            if self._last_read.get(number, -1) > index:
+                self._live[name] = number
+
+    def _choose(self, line: Line, position: int, dying: list[str]) -> str:
+        wanted: list[str] = []
+        if len(line.names) == len(line.outputs):
+            wanted.append(identifier(line.names[position], self.reserved))
+        if isinstance(line.expr, Invoke) and str(line.expr.path[-1]) in _SHORTCUTS:
+            wanted.append("shortcut")
+        if len(line.outputs) == 1:
+            wanted += dying[:1]
+        wanted += _VOCABULARY
+        for name in wanted:
+            if name not in self._live and name not in self.reserved and not is_builtin(name):
+                return name
+        stem = identifier(str(line.expr.path[-1]) if isinstance(line.expr, Invoke) else "value", self.reserved)
+        count = 2
+        name = stem
+        while name in self._live or name in self.reserved or is_builtin(name):
+            name, count = f"{stem}{count}", count + 1
+        return name
+
+    def _assign_loop(self, line: Line, loop: Loop, index: int) -> None:
+        """A carried value keeps one name before, in and after the loop."""
+        for (inside, _), initial, final in zip(loop.carried, loop.initial, line.outputs, strict=True):
+            before = initial.number if isinstance(initial, Local) else None
+            name = self.names.get(before, "") if before is not None else ""
+            if not name or self._last_read.get(before, -1) > index or self._live.get(name) != before:  # type: ignore[arg-type]
+                name = self._choose(Line((final,), Local(inside), line.names if len(line.names) == 1 else ()), 0, [])
+            else:
+                del self._live[name]
+            self.names[inside] = self.names[final] = name
+            self._live[name] = inside
+        after = dict((after, inside) for inside, after in loop.carried)
+        inner_last: dict[int, int] = {}
+        for position, inner in enumerate(loop.lines):
+            for part in walk(inner.expr):
+                if isinstance(part, Local):
+                    inner_last[part.number] = position
+        saved = self._last_read
+        self._last_read = {**{n: len(loop.lines) for n in saved if saved[n] >= index}, **{n: p for n, p in inner_last.items() if saved.get(n, -1) <= index}}
+        for number in after:
+            self._last_read[number] = len(loop.lines)
+        for name, number in list(self._live.items()):
+            if saved.get(number, -1) > index:
+                self._last_read[number] = len(loop.lines)
+        for position, inner in enumerate(loop.lines):
+            for number in inner.outputs:
+                if number in after:  # the carried name is free again: its old value has been read or is kept aside
+                    carried = self.names[after[number]]
+                    if inner_last.get(after[number], -1) <= position:
+                        self._live.pop(carried, None)
+                        self.names[number] = carried
+                        self._live[carried] = number
+            if all(number in self.names for number in inner.outputs):
+                continue
+            self._assign(inner, position)
+        self._last_read = saved
+        for (inside, after_number), final in zip(loop.carried, line.outputs, strict=True):
+            name = self.names[inside]
+            if self.names[after_number] != name:
+                self._live.pop(self.names[after_number], None)
+            self._live[name] = final
+
+
+def reads(expr: Expr) -> set[int]:
+    """Numbers of the values that an expression reads."""
+    return {part.number for part in walk(expr) if isinstance(part, Local)}

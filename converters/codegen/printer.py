@@ -1,0 +1,170 @@
+"""Expressions as text. The only place where text is made, so the only place that must quote."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Mapping
+from typing import Any
+
+from porter.converters.codegen.dialect import Dialect
+from porter.converters.codegen.identifiers import singular
+from porter.converters.codegen.nodes import (
+    Attribute,
+    Binary,
+    Call,
+    Construct,
+    Expr,
+    IfPresent,
+    Index,
+    Invoke,
+    Items,
+    Literal,
+    Local,
+    Parameter,
+    Repeat,
+    SizeOf,
+    Unary,
+    Verbatim,
+)
+
+_PRECEDENCE = {"**": 5, "*": 4, "/": 4, "//": 4, "%": 4, "+": 3, "-": 3}
+_COMPARING = {"<", ">", "<=", ">=", "==", "!="}
+
+
+def literal(value: Any) -> str:
+    """A Python value as source: inf and nan as expressions, everything else by repr."""
+    if isinstance(value, float):
+        if math.isnan(value):
+            return 'float("nan")'
+        if math.isinf(value):
+            return 'float("inf")' if value > 0 else 'float("-inf")'
+        return repr(value)
+    if isinstance(value, slice):
+        parts = ["" if part is None else literal(part) for part in (value.start, value.stop)]
+        return ":".join(parts) + (f":{literal(value.step)}" if value.step not in (None, 1) else "")
+    if isinstance(value, tuple):
+        return f"({', '.join(literal(item) for item in value)}{',' if len(value) == 1 else ''})"
+    if isinstance(value, list):
+        return f"[{', '.join(literal(item) for item in value)}]"
+    if isinstance(value, dict):
+        return "{" + ", ".join(f"{literal(key)}: {literal(item)}" for key, item in value.items()) + "}"
+    if value is Ellipsis:
+        return "..."
+    return repr(value)
+
+
+class Printer:
+    """Prints expressions of one body; `local` names its values."""
+
+    def __init__(self, dialect: Dialect, local: Callable[[int], str], *, training: bool = False, sizes: Mapping[Any, str] | None = None) -> None:
+        self.dialect = dialect
+        self.local = local
+        self.training = training
+        self.sizes = sizes or {}
+
+    def text(self, expr: Expr, parent: int = 0) -> str:
+        """The expression; `parent` is the precedence of what stands around it."""
+        match expr:
+            case Literal(value=value):
+                return literal(value)
+            case Verbatim(text=text):
+                return text
+            case Local(number=number):
+                return self.local(number)
+            case SizeOf():
+                return self._size(expr)
+            case Parameter(name=name, factor=factor):
+                return name if factor == 1 else self._wrapped(f"{factor} * {name}", 4, parent)
+            case Attribute(path=path, slot=slot):
+                return self.path(path) + (f".{slot}" if slot else "")
+            case Invoke():
+                return self._invoke(expr)
+            case Construct():
+                return self.construct(expr)
+            case Call(func=func, args=args, kwargs=kwargs):
+                return self._call(func, args, kwargs)
+            case Items(items=items, brackets=brackets):
+                inner = ", ".join(self.text(item) for item in items)
+                comma = "," if len(items) == 1 and brackets == "()" else ""
+                return f"{brackets[0]}{inner}{comma}{brackets[1]}"
+            case Index(base=base, items=items):
+                return f"{self.text(base, 9)}[{', '.join(self.text(item) for item in items)}]"
+            case Unary(op=op, operand=operand):
+                return self._wrapped(f"{op}{self.text(operand, 6)}", 5, parent)
+            case Binary(op=op, left=left, right=right):
+                return self._binary(op, left, right, parent)
+            case IfPresent(path=path, then=then, otherwise=otherwise):
+                return self._wrapped(f"{self.text(then)} if {self.path(path)} else {self.text(otherwise)}", 1, parent)
+            case Repeat(item=item, count=count):
+                return f"[{self.text(item)} for _ in range({self.text(count)})]"
+        raise AssertionError(f"{type(expr).__name__} has no text")
+
+    @staticmethod
+    def _wrapped(text: str, own: int, parent: int) -> str:
+        return f"({text})" if own < parent else text
+
+    def _binary(self, op: str, left: Expr, right: Expr, parent: int) -> str:
+        own = _PRECEDENCE.get(op, 2)
+        if op == "**":
+            text = f"{self.text(left, own + 1)} {op} {self.text(right, own)}"
+        else:
+            text = f"{self.text(left, own + (op in _COMPARING))} {op} {self.text(right, own + 1)}"
+        return self._wrapped(text, own, parent)
+
+    def _size(self, expr: SizeOf) -> str:
+        known = self.sizes.get((expr.base, expr.axis))
+        if known is not None:
+            return known
+        return f"{self.text(Call(self.dialect.shape, (expr.base,)))}[{expr.axis}]"
+
+    def path(self, path: tuple[str | int, ...]) -> str:
+        """`self.blocks[0].conv`, or a loop's own item."""
+        first = path[0]
+        assert isinstance(first, str)
+        text = singular(first[1:]) if first.startswith("@") else f"self.{first}"
+        for part in path[1:]:
+            text += f"[{part}]" if isinstance(part, int) or str(part).isdigit() else f".{part}"
+        return text
+
+    def _invoke(self, expr: Invoke) -> str:
+        parts = [self.text(arg) for arg in expr.args]
+        parts += [f"{name}={self.text(value)}" for name, value in expr.kwargs]
+        if expr.takes_training and self.training:
+            parts.append("training=training")
+        return f"{self.path(expr.path)}({', '.join(parts)})"
+
+    def _call(self, func: str, args: tuple[Expr, ...], kwargs: tuple[tuple[str, Expr], ...]) -> str:
+        defaults = self.dialect.defaults(func)
+        kept = [(name, value) for name, value in kwargs if not _is(value, defaults.get(name, self))]
+        parts = [self.text(arg) for arg in args] + [f"{name}={self.text(value)}" for name, value in kept]
+        return f"{func}({', '.join(parts)})"
+
+    def construct(self, expr: Construct) -> str:
+        """A constructor call: leading arguments by position, defaults left out, (3, 3) as 3."""
+        defaults = {name: _one(value, name in self.dialect.collapsible) for name, value in self.dialect.defaults(expr.cls).items()}
+        order = self.dialect.order(expr.cls)
+        values = {name: self._collapsed(name, value) for name, value in expr.kwargs}
+        kept = sorted(values.items(), key=lambda item: order.index(item[0]) if item[0] in order else len(order))
+        count = self.dialect.positional(expr.cls)
+        parts: list[str] = []
+        for index, (name, value) in enumerate(kept):
+            leading = index < count and (not order or order.index(name) == index) and len(parts) == index
+            if leading:
+                parts.append(self.text(value))
+            elif not _is(value, defaults.get(name, self)):
+                parts.append(f"{name}={self.text(value)}")
+        return f"{self.dialect.qualified(expr.cls)}({', '.join(parts)})"
+
+    def _collapsed(self, name: str, value: Expr) -> Expr:
+        if isinstance(value, Literal) and name in self.dialect.collapsible and isinstance(value.value, tuple) and len(set(value.value)) == 1:
+            return Literal(value.value[0])
+        return value
+
+
+def _one(value: Any, collapsible: bool) -> Any:
+    """(1, 1) as 1, where the printer writes it so."""
+    return value[0] if collapsible and isinstance(value, tuple) and len(set(value)) == 1 else value
+
+
+def _is(value: Expr, default: Any) -> bool:
+    return isinstance(value, Literal) and type(value.value) is type(default) and value.value == default

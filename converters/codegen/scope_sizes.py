@@ -1,0 +1,47 @@
+"""Symbolic sizes inside one body: which value in scope has a size, and arithmetic on those."""
+
+from __future__ import annotations
+
+import ast
+
+from porter.converters.codegen.nodes import Binary, Expr, Literal, Local, SizeOf, call
+from porter.errors import UnsupportedError
+
+
+class SizeFinder:
+    """Remembers where each symbolic size can be read."""
+
+    def __init__(self) -> None:
+        self._known: dict[str, SizeOf] = {}
+
+    def learn(self, value: Local, shape: tuple[int | str, ...]) -> None:
+        """A value with `shape` is in scope from now on; the first value with a size is the one that is asked."""
+        for axis, size in enumerate(shape):
+            if isinstance(size, str) and size != "?":
+                self._known.setdefault(size, SizeOf(value, axis, size if size.isidentifier() else ""))
+
+    def find(self, expression: str) -> Expr:
+        """The size as an expression.
+
+        Raises:
+            UnsupportedError: no value in scope tells it.
+        """
+        return self._evaluate(ast.parse(expression, mode="eval").body)
+
+    def _evaluate(self, tree: ast.expr) -> Expr:
+        text = ast.unparse(tree)
+        if text in self._known:
+            return self._known[text]
+        match tree:
+            case ast.Constant(value=int(number)):
+                return Literal(number)
+            case ast.UnaryOp(op=ast.USub(), operand=operand):
+                return -self._evaluate(operand)
+            case ast.BinOp(left=left, op=operator, right=right) if type(operator) in _SYMBOLS:
+                return Binary(_SYMBOLS[type(operator)], self._evaluate(left), self._evaluate(right))
+            case ast.Call(func=ast.Name(id=name), args=args) if name.lower() in ("max", "min"):
+                return call(name.lower(), *(self._evaluate(argument) for argument in args))
+        raise UnsupportedError(f"the size {text} cannot be told from the values in scope")
+
+
+_SYMBOLS: dict[type, str] = {ast.Add: "+", ast.Sub: "-", ast.Mult: "*", ast.FloorDiv: "//", ast.Mod: "%"}

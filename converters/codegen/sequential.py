@@ -1,0 +1,106 @@
+"""Sequential containers: a chain of layers stays one, when every step is a layer of its own."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+import onnx_ir as ir
+
+from porter.converters.codegen.body import Body, BodyBuilder, Context, Path, Variable, interface
+from porter.converters.codegen.nodes import Construct, Expr, Invoke, Local
+from porter.converters.codegen.tree import Call, Statement
+
+
+@dataclass
+class Chain:
+    """The layers of a Sequential, their variables by position, and children with classes of their own."""
+
+    items: list[Expr] = field(default_factory=list)
+    variables: list[Variable] = field(default_factory=list)
+    children: dict[Path, str] = field(default_factory=dict)
+    trains: bool = False
+
+
+def sequential_children(context: Context, node: Call) -> Chain | None:
+    """The chain that a Sequential is; None when some step is no layer or takes more than the last value."""
+    inputs, outputs = interface(context, node)
+    if len(inputs) != 1 or len(outputs) != 1:
+        return None
+    chain = Chain()
+    current = inputs[0]
+    steps = _steps(context, node)
+    if steps is None:
+        return None
+    for path, items in steps:
+        if not items:
+            chain.items.append(Construct("Identity"))
+            continue
+        advanced = _step(context, chain, path, items, current)
+        if advanced is None:
+            return None
+        current = advanced
+    return chain if current is outputs[0] else None
+
+
+def _steps(context: Context, node: Call) -> list[tuple[str, list[Statement | Call]]] | None:
+    """[(child path, its statements or its call)] in the container's order; None when they are not in that order."""
+    children = context.modules.get(node.path, {}).get("children", [])
+    paths = [f"{node.path}.{name}" if node.path else name for name in children]
+    by_path: dict[str, list[Statement | Call]] = {path: [] for path in paths}
+    position = -1
+    for item in node.items:
+        path = next((p for p in paths if item.path == p or item.path.startswith(f"{p}.")), None)
+        if path is None or paths.index(path) < position:
+            return None
+        position = paths.index(path)
+        by_path[path].append(item)
+    return list(by_path.items())
+
+
+def _step(context: Context, chain: Chain, path: str, items: list[Statement | Call], current: ir.Value) -> ir.Value | None:
+    """Append one child; the value that it gives."""
+    if len(items) == 1 and isinstance(items[0], Call) and path not in context.inlined:
+        node = items[0]
+        inputs, outputs = interface(context, node)
+        if inputs != [current] or len(outputs) != 1 or path not in context.constructs:
+            return None
+        index = len(chain.items)
+        chain.items.append(context.constructs[path])
+        chain.children[(index,)] = path
+        chain.trains |= context.trains[path]
+        return outputs[0]
+    inner = Call(path, 0, "", list(items))
+    builder = BodyBuilder(context, inner)
+    body = builder.body
+    try:
+        body = builder.build()
+    except Exception:
+        return None
+    return _append_body(context, chain, body, builder, current)
+
+
+def _append_body(context: Context, chain: Chain, body: Body, builder: BodyBuilder, current: ir.Value) -> ir.Value | None:
+    """Each statement of an inlined module as a layer of its own."""
+    if len(body.inputs) != 1 or len(body.outputs) != 1 or builder.numbers.get(current) != body.inputs[0]:
+        return None
+    number = body.inputs[0]
+    for line in body.lines:
+        if len(line.outputs) != 1:
+            return None
+        expr = line.expr
+        if isinstance(expr, Invoke) and expr.args == (Local(number),) and not expr.kwargs and expr.path in body.definitions:
+            if expr.path in body.children:
+                return None
+            index = len(chain.items)
+            chain.items.append(body.definitions[expr.path])
+            chain.variables += [Variable((index,), v.slot, v.weight) for v in body.variables if v.path == expr.path]
+        else:
+            construct = context.dialect.as_layer(expr, Local(number))
+            if construct is None:
+                return None
+            chain.items.append(construct)
+        number = line.outputs[0]
+    if number != body.outputs[0]:
+        return None
+    chain.trains |= body.trains
+    return next(value for value, own in builder.numbers.items() if own == number)

@@ -1,0 +1,148 @@
+"""A program as the text of a module."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable
+
+from porter.converters.codegen.dialect import Dialect
+from porter.converters.codegen.locals import LocalNames
+from porter.converters.codegen.nodes import MISSING, Construct, Expr, Items, Line, Local, Loop, Repeat, SizeOf, walk
+from porter.converters.codegen.printer import Printer, literal
+from porter.converters.codegen.unify import Template
+
+
+class ClassWriter:
+    """Writes one class."""
+
+    def __init__(self, dialect: Dialect, template: Template, *, root: bool) -> None:
+        self.dialect = dialect
+        self.template = template
+        self.root = root
+        self.training = template.body.trains
+
+    def text(self) -> str:
+        """The class definition."""
+        dialect, template = self.dialect, self.template
+        lines = [*dialect.class_header(template, root=self.root)]
+        lines += [f"    {line}" if line else "" for line in self._constructor()]
+        lines.append("")
+        lines += [f"    {line}" if line else "" for line in self._method()]
+        extra = dialect.class_footer(template)
+        if extra:
+            lines += ["", *(f"    {line}" if line else "" for line in extra)]
+        return "\n".join(lines)
+
+    # ---- __init__ ----
+
+    def _constructor(self) -> list[str]:
+        arguments = [
+            argument.name if argument.default is MISSING else f"{argument.name}={literal(argument.default)}" for argument in self.template.arguments
+        ]
+        lines = self.dialect.constructor_header(arguments)
+        printer = Printer(self.dialect, lambda number: f"value{number}")
+        held = set(self.template.optional.values())
+        lines += [f"    self.{argument.name} = {argument.name}" for argument in self.template.arguments if argument.name not in held]
+        for path, definition in self.template.body.definitions.items():
+            text = self._definition(printer, definition)
+            flag = self.template.optional.get(path)
+            lines.append(f"    self.{path[0]} = {text} if {flag} else None" if flag else f"    self.{path[0]} = {text}")
+        return lines
+
+    def _definition(self, printer: Printer, definition: Expr) -> str:
+        if isinstance(definition, Construct) and definition.cls == "keras.Sequential":
+            layers = dict(definition.kwargs)["layers"]
+            assert isinstance(layers, Items)
+            return f"keras.Sequential([{', '.join(self._items(printer, layers))}])"
+        if isinstance(definition, Items) and definition.brackets == "[]":
+            return f"[{', '.join(self._items(printer, definition))}]"
+        return printer.text(definition)
+
+    def _items(self, printer: Printer, items: Items) -> list[str]:
+        texts = []
+        for item in items.items:
+            text = self._definition(printer, item.item) if isinstance(item, Repeat) else self._definition(printer, item)
+            if isinstance(item, Repeat):
+                several = f"({text} for _ in range({printer.text(item.count)}))"
+                text = f"*{several}"
+            texts.append(text)
+        return texts
+
+    # ---- call ----
+
+    def _method(self) -> list[str]:
+        body = self.template.body
+        arguments = list(zip(body.inputs, body.arguments, strict=True))
+        lines = _with_sizes(body.lines)
+        reserved = self.dialect.reserved_locals
+        names = LocalNames(arguments, lines, body.outputs, reserved)
+        printer = Printer(self.dialect, names, training=self.training)
+        text = self.dialect.method_header(body.arguments, training=self.training, root=self.root)
+        written = self._lines(printer, names, lines, body.outputs)
+        returned = ", ".join(names(number) for number in body.outputs)
+        last = lines[-1] if lines else None
+        if last is not None and list(last.outputs) == body.outputs and not isinstance(last.expr, Loop) and len(last.outputs) == 1:
+            prefix = f"{names(last.outputs[0])} = "
+            written[-1] = f"return {written[-1][len(prefix) :]}"
+        else:
+            written.append(f"return {returned}")
+        return text + [f"    {line}" for line in written]
+
+    def _lines(self, printer: Printer, names: LocalNames, lines: Iterable[Line], outputs: list[int]) -> list[str]:
+        written: list[str] = []
+        for line in lines:
+            if isinstance(line.expr, Loop):
+                written += self._loop(printer, names, line, line.expr)
+                continue
+            used = [names(number) for number in line.outputs]
+            target = ", ".join(used)
+            written.append(f"{target} = {printer.text(line.expr)}")
+            known = line.expr
+            if isinstance(known, SizeOf):
+                printer.sizes = {**printer.sizes, (known.base, known.axis): names(line.outputs[0])}
+        return written
+
+    def _loop(self, printer: Printer, names: LocalNames, line: Line, loop: Loop) -> list[str]:
+        written = []
+        for (inside, _), initial in zip(loop.carried, loop.initial, strict=True):
+            before = printer.text(initial)
+            if before != names(inside):
+                written.append(f"{names(inside)} = {before}")
+        items = [printer.path((f"@{head}",)) for head in loop.heads]
+        lists = [f"self.{head}" for head in loop.heads]
+        over = lists[0] if len(lists) == 1 else f"zip({', '.join(lists)}, strict=True)"
+        written.append(f"for {', '.join(items)} in {over}:")
+        inner = self._lines(printer, names, loop.lines, [])
+        for inside, after in loop.carried:
+            if names(inside) != names(after):
+                inner.append(f"{names(inside)} = {names(after)}")
+        return written + [f"    {text}" for text in inner]
+
+
+def _with_sizes(lines: list[Line]) -> list[Line]:
+    """A size that is read more than once gets a line of its own before its first use."""
+    counts: Counter[tuple[Expr, int]] = Counter()
+    hints: dict[tuple[Expr, int], str] = {}
+    for line in lines:
+        for part in walk(line.expr):
+            if isinstance(part, SizeOf) and isinstance(part.base, Local):
+                counts[(part.base, part.axis)] += 1
+                hints.setdefault((part.base, part.axis), part.hint)
+    wanted = {key for key, count in counts.items() if count > 1}
+    if not wanted:
+        return lines
+    fresh = 1_000_000
+    result: list[Line] = []
+    done: set[tuple[Expr, int]] = set()
+    inner = {number for line in lines if isinstance(line.expr, Loop) for step in line.expr.lines for number in step.outputs}
+    for line in lines:
+        for part in walk(line.expr):
+            key = (part.base, part.axis) if isinstance(part, SizeOf) else None
+            if key in wanted and key not in done and key is not None and isinstance(key[0], Local) and key[0].number >= 0 and key[0].number not in inner:
+                done.add(key)
+                fresh += 1
+                result.append(Line((fresh,), SizeOf(*key), (hints[key] or "size",), line.where))
+        result.append(line)
+    return result
+
+

@@ -1,0 +1,49 @@
+"""What an fx node knows about where it comes from: enclosing modules, statements, line of source."""
+
+from __future__ import annotations
+
+import re
+from typing import Any
+
+import torch
+
+_FRAME = re.compile(r'File "(.+)", line (\d+), in ')
+
+
+def scope(node: torch.fx.Node) -> list[list[Any]]:
+    """[[path, call number, class], …] from the model inwards."""
+    stack = node.meta.get("nn_module_stack") or {}
+    scopes = []
+    for key, (path, kind) in stack.items():
+        if key.startswith("_empty"):
+            return []
+        number = key.rpartition("@")[2] if "@" in key else "0"
+        kind = kind if isinstance(kind, str) else f"{kind.__module__}.{kind.__qualname__}"
+        scopes.append([path, int(number) if number.isdigit() else 0, kind])
+    return scopes
+
+
+def module_of(node: torch.fx.Node) -> str:
+    """The innermost enclosing module's path, in words for the model itself."""
+    scopes = scope(node)
+    return (scopes[-1][0] if scopes else "") or "the model itself"
+
+
+def frames(node: torch.fx.Node) -> list[list[Any]]:
+    """[[file, line, code], …] of the statement, from the outermost forward to the innermost."""
+    lines = [line.strip() for line in (node.meta.get("stack_trace") or "").splitlines()]
+    found: list[list[Any]] = []
+    for line in lines:
+        match = _FRAME.match(line)
+        if match:
+            found.append([match[1], int(match[2]), ""])
+        elif found and line:
+            found[-1][2] += line
+    return found
+
+
+def source_line(node: torch.fx.Node) -> str:
+    """ "file:line" of the innermost frame of the model's own code."""
+    found = frames(node)
+    own = [frame for frame in found if "/torch/" not in frame[0]] or found
+    return f"{own[-1][0]}:{own[-1][1]}" if own else "unknown line"

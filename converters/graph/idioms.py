@@ -1,0 +1,66 @@
+"""Idioms restored: what the standard spells out in several nodes and every framework has as one."""
+
+from __future__ import annotations
+
+import onnx_ir as ir
+
+from porter.converters.graph.recurrent import restore_recurrent
+
+
+def restore(model: ir.Model) -> None:
+    """Rewrite the graph in place, each idiom where it is exactly that."""
+    restore_recurrent(model)
+    for node in list(model.graph):
+        if node.op_type == "Add":
+            _linear(model.graph, node)
+        elif node.op_type == "Mul":
+            _silu(model.graph, node)
+
+
+def _only_use(value: ir.Value | None, op_type: str) -> ir.Node | None:
+    """The node that makes a value, when it is of that type and nothing else reads the value."""
+    node = value.producer() if value is not None else None
+    if node is None or node.op_type != op_type or len(value.uses()) != 1 or value.is_graph_output():  # type: ignore[union-attr]
+        return None
+    return node
+
+
+def _replace(graph: ir.Graph, old: list[ir.Node], op_type: str, inputs: list[ir.Value | None]) -> None:
+    """One internal node in place of `old`, the last of which gives the result."""
+    last = old[-1]
+    out = last.outputs[0]
+    new = ir.Node("porter", op_type, inputs, outputs=[ir.Value(name=out.name, shape=out.shape, type=out.type)], name=last.name, metadata_props=dict(old[0].metadata_props))
+    graph.insert_before(last, new)
+    ir.convenience.replace_all_uses_with(out, new.outputs[0], replace_graph_outputs=True)
+    out.name = f"{out.name}_replaced"
+    for node in reversed(old):
+        graph.remove(node, safe=True)
+
+
+def _linear(graph: ir.Graph, node: ir.Node) -> None:
+    """MatMul with a matrix parameter, plus a vector parameter: a Linear layer of more than one leading axis."""
+    for product, bias in (node.inputs, reversed(node.inputs)):
+        matmul = _only_use(product, "MatMul")
+        if matmul is None or bias is None or not bias.is_initializer() or bias.shape is None or len(bias.shape) != 1:
+            continue
+        weight = matmul.inputs[1]
+        if weight is not None and weight.shape is not None and len(weight.shape) == 2 and weight.shape[1] == bias.shape[0] and _is_parameter(weight):
+            _replace(graph, [matmul, node], "Linear", [matmul.inputs[0], weight, bias])
+            return
+
+
+def _is_parameter(value: ir.Value) -> bool:
+    producer = value.producer()
+    while producer is not None and producer.op_type == "Transpose":
+        value = producer.inputs[0]  # type: ignore[assignment]
+        producer = value.producer()
+    return value.is_initializer()
+
+
+def _silu(graph: ir.Graph, node: ir.Node) -> None:
+    """x · sigmoid(x)."""
+    for x, gate in (node.inputs, reversed(node.inputs)):
+        sigmoid = _only_use(gate, "Sigmoid")
+        if sigmoid is not None and sigmoid.inputs[0] is x:
+            _replace(graph, [sigmoid, node], "Silu", [x])
+            return

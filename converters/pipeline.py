@@ -1,0 +1,214 @@
+"""Structured ONNX in, source text and weights out."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+from collections import Counter, defaultdict
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+import onnx_ir as ir
+
+from porter.converters.codegen import helpers
+from porter.converters.codegen.body import Context, Variable
+from porter.converters.codegen.classes import Program, plan
+from porter.converters.codegen.identifiers import identifier
+from porter.converters.codegen.nodes import Ref, Weight, walk
+from porter.converters.codegen.source import ClassWriter
+from porter.converters.codegen.tree import Statement, call_tree, needed_statements
+from porter.converters.graph import layout, sizes
+from porter.converters.graph.canonical import canonicalize
+from porter.converters.graph.derived import find_weights
+from porter.converters.opset import MODULES, SCOPE, SOURCE
+from porter.converters.targets.table import Binding, CannotBind, Target
+from porter.errors import PorterError, UnsupportedError
+
+
+@dataclass(frozen=True)
+class ValueSpec:
+    """An input or output: its source axes, and which of them each target axis is."""
+
+    name: str
+    dtype: str
+    shape: tuple[int | str, ...]
+    permutation: tuple[int, ...]
+
+
+@dataclass
+class Generated:
+    """A port that is not yet on disk."""
+
+    source: str
+    root: str
+    variables: dict[str, Weight]  # target name -> how it is made
+    inputs: list[ValueSpec]
+    outputs: list[ValueSpec]
+    modules: dict[str, str]  # module path -> attribute path
+    classes: list[str] = field(default_factory=list)
+
+    def arrays(self, initializers: dict[str, np.ndarray]) -> dict[str, np.ndarray]:
+        """The target's arrays from the source's."""
+        return {name: np.ascontiguousarray(weight.expr.evaluate(initializers)) for name, weight in self.variables.items()}
+
+    def weight_map(self) -> dict[str, Any]:
+        """Target name → expression, dtype and kind."""
+        return {
+            name: {"expression": weight.expr.to_json(), "dtype": str(weight.dtype.numpy()), "kind": weight.kind, "trainable": weight.trainable}
+            for name, weight in self.variables.items()
+        }
+
+
+def generate(model: ir.Model, *, target: str = "keras", native: bool = True, name: str = "model", doc: str | None = None) -> Generated:
+    """Port a structured model. The model is changed: give a clone of one that is still needed.
+
+    Raises:
+        UnsupportedError: operators, attributes or types without a rule, all of them named.
+    """
+    table = _target(target)
+    canonicalize(model)
+    _run_idioms(model)
+    _refuse_missing(model, table)
+    known_sizes = sizes.find_sizes(model.graph)
+    signature = [(value, list(value.shape or [])) for value in (*model.graph.inputs, *model.graph.outputs)]
+    interface = layout.assign(model, table.stance, native=native)
+    weights = find_weights(model.graph)
+    statements = _statements(model, table, weights, known_sizes)
+    package = f"porter.converters.targets.{target}.helpers"
+    dialect = _dialect(target, name, frozenset(helpers.library(package)))
+    modules = json.loads(model.graph.metadata_props.get(MODULES, "{}"))
+    root_class = modules.get("", {}).get("class") or model.graph.name or "Model"
+    context = Context(dialect, weights, modules, model.graph, _readers(statements))
+    program = plan(context, call_tree(statements, root_class))
+    return _assemble(program, dialect, package, signature, interface, doc or f"{program.templates[-1].name}, ported by porter.")
+
+
+def _target(name: str) -> Target:
+    if name != "keras":
+        raise UnsupportedError(f"no rules for the target {name!r} yet; --to keras works")
+    from porter.converters.targets import keras
+
+    return keras.load()
+
+
+def _dialect(target: str, package: str, names: frozenset[str]) -> Any:
+    from porter.converters.targets.keras.dialect import KerasDialect
+
+    return KerasDialect(package, names)
+
+
+def _run_idioms(model: ir.Model) -> None:
+    from porter.converters.graph import idioms
+
+    idioms.restore(model)
+
+
+def _refuse_missing(model: ir.Model, table: Target) -> None:
+    missing: dict[str, Counter[str]] = defaultdict(Counter)
+    for node in table.missing(iter(model.graph)):
+        scope = json.loads(node.metadata_props.get(SCOPE, "[]"))
+        missing[f"{node.domain + '::' if node.domain else ''}{node.op_type}"][scope[-1][0] if scope else ""] += 1
+    if missing:
+        lines = [f"  {op} ({sum(where.values())}x) in {', '.join(path or 'the model itself' for path in list(where)[:4])}" for op, where in sorted(missing.items())]
+        raise UnsupportedError(
+            f"{len(missing)} operator(s) have no rule for {table.name}:\n" + "\n".join(lines) + "\nGive rules of your own with --rules FILE.py, or see `porter ops`."
+        )
+
+
+def _statements(model: ir.Model, table: Target, weights: dict[ir.Value, Weight], known_sizes: dict) -> list[Statement]:
+    owners = _owners(model, weights)
+    problems: list[str] = []
+
+    def bind(node: ir.Node) -> Any:
+        path = _scope_path(node)
+        used = {name for value in node.inputs if value in weights for name in weights[value].expr.sources()}
+        shared = frozenset(name for name in used if owners.get(name, path) != path)
+        try:
+            return table.bind(node, Binding(weights, known_sizes, shared))
+        except CannotBind as reason:
+            problems.append(f"  {node.op_type} in {path or 'the model itself'} ({_where(node)}): {reason}")
+            return None
+
+    statements = needed_statements(model.graph, bind)
+    if problems:
+        raise UnsupportedError(f"{len(problems)} node(s) cannot be written for {table.name}:\n" + "\n".join(problems))
+    return statements
+
+
+def _scope_path(node: ir.Node) -> str:
+    scope = json.loads(node.metadata_props.get(SCOPE, "[]"))
+    return scope[-1][0] if scope else ""
+
+
+def _where(node: ir.Node) -> str:
+    frames = json.loads(node.metadata_props.get(SOURCE, "[]"))
+    return f"{frames[-1][0]}:{frames[-1][1]}" if frames else node.name or "?"
+
+
+def _owners(model: ir.Model, weights: dict[ir.Value, Weight]) -> dict[str, str]:
+    """{parameter: the module path whose layer may hold it}, for parameters that several modules use.
+
+    The module that the parameter is named after, else the first that uses it.
+    """
+    users: dict[str, dict[str, None]] = defaultdict(dict)
+    for node in model.graph:
+        if node.outputs[0] in weights:
+            continue
+        for value in node.inputs:
+            if value in weights and weights[value].kind != "constant":
+                for name in weights[value].expr.sources():
+                    users[name][_scope_path(node)] = None
+    return {name: name.rpartition(".")[0] if name.rpartition(".")[0] in paths else next(iter(paths)) for name, paths in users.items() if len(paths) > 1}
+
+
+def _readers(statements: Sequence[Statement]) -> dict[ir.Value, list[Statement]]:
+    readers: dict[ir.Value, list[Statement]] = defaultdict(list)
+    for statement in statements:
+        for part in walk(statement.expr):
+            if isinstance(part, Ref):
+                readers[part.value].append(statement)
+    return readers
+
+
+def _assemble(program: Program, dialect: Any, package: str, signature: list, interface: layout.Interface, doc: str) -> Generated:
+    from porter.converters.targets.keras.module import InputSpec, module_text
+
+    *_, root = program.templates
+    classes = [ClassWriter(dialect, template, root=template is root).text() for template in program.templates]
+    orders = [*interface.inputs, *interface.outputs]
+    specs = [
+        ValueSpec(value.name or "", str(value.dtype.numpy()) if value.dtype is not None else "float32", tuple(d if isinstance(d, int) else str(d.value) for d in shape), order)
+        for (value, shape), order in zip(signature, orders, strict=True)
+    ]
+    inputs, outputs = specs[: len(interface.inputs)], specs[len(interface.inputs) :]
+    taken = [InputSpec(identifier(s.name), tuple(s.shape[a] if isinstance(s.shape[a], int) else None for a in s.permutation), s.dtype) for s in inputs]  # type: ignore[misc]
+    text = module_text(doc=doc, classes=classes, helpers=helpers.needed(package, program.templates), root=root.name, inputs=taken)
+    variables = {_key(variable): variable.weight for variable in program.variables}
+    modules = {path: ".".join(str(part) for part in attribute) for path, attribute in program.modules.items()}
+    return Generated(formatted(text), root.name, variables, inputs, outputs, modules, [template.name for template in program.templates])
+
+
+def _key(variable: Variable) -> str:
+    return ".".join([*(str(part) for part in variable.path), *([variable.slot] if variable.slot else [])])
+
+
+def formatted(text: str) -> str:
+    """The text as ruff formats and sorts it.
+
+    Raises:
+        PorterError: ruff cannot read it, which is a bug of porter's.
+    """
+    from ruff.__main__ import find_ruff_bin
+
+    ruff = find_ruff_bin()
+    common = ["--isolated", "--line-length", "120", "--stdin-filename", "model.py", "-"]
+    fixed = subprocess.run([ruff, "check", "--select", "I,F401,UP", "--fix", "--quiet", *common], input=text, capture_output=True, text=True, check=False)
+    done = subprocess.run([ruff, "format", *common], input=fixed.stdout or text, capture_output=True, text=True, check=False)
+    if done.returncode:
+        raise PorterError(f"porter wrote source that is not Python; please report this.\n{done.stderr}\n{text}")
+    return done.stdout
+
+
+

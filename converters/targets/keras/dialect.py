@@ -1,0 +1,128 @@
+"""Keras 3 as the emitter writes it."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping, Sequence
+from functools import cache
+from importlib.resources import files
+from typing import Any
+
+import onnx_ir as ir
+
+from porter.converters.codegen.body import Body
+from porter.converters.codegen.nodes import Call, Construct, Expr, Literal, call
+from porter.converters.codegen.printer import literal
+from porter.converters.codegen.unify import Template
+from porter.converters.targets.keras.padding import explicit_padding
+from porter.converters.targets.keras.sequential import layer_of
+
+_POSITIONAL = {
+    "Conv": 2, "Depthwise": 1, "Dense": 1, "Dropout": 1, "SpatialDropout": 1, "Embedding": 2, "MaxPooling": 1, "AveragePooling": 1,
+    "LSTM": 1, "GRU": 1, "SimpleRNN": 1, "ZeroPadding": 1, "Cropping": 1, "UpSampling": 1, "Activation": 1, "Reshape": 1,
+    "Bidirectional": 1, "LeakyReLU": 1, "Permute": 1, "GroupNormalization": 1, "RNN": 1,
+}  # fmt: skip
+_LOCALS = frozenset({"keras", "layers", "ops", "tf", "self", "training", "math", "build", "load_file", "Path"})
+
+
+@cache
+def _frozen() -> dict[str, Any]:
+    return json.loads(files(__package__).joinpath("frozen.json").read_text())
+
+
+class KerasDialect:
+    """Names and habits of Keras 3 code."""
+
+    name = "keras"
+    method = "call"
+    shape = "ops.shape"
+    collapsible = frozenset({"kernel_size", "strides", "pool_size", "dilation_rate", "size", "padding", "cropping"})
+    reserved_locals = _LOCALS
+
+    def __init__(self, package: str, helpers: frozenset[str]) -> None:
+        self.package = package
+        self.helpers = helpers
+
+    @property
+    def reserved(self) -> frozenset[str]:
+        return frozenset(_frozen()["reserved"]) | _LOCALS | self.helpers
+
+    def qualified(self, cls: str) -> str:
+        return f"layers.{cls}" if cls in _frozen()["layers"] and cls not in self.helpers else cls
+
+    def positional(self, func: str) -> int:
+        known = func in _frozen()["layers"] or func in self.helpers or "." in func
+        return next((count for stem, count in _POSITIONAL.items() if func.startswith(stem)), 0 if known else 1)
+
+    def order(self, func: str) -> list[str]:
+        return _frozen()["order"].get(func, []) if func not in self.helpers else []
+
+    def defaults(self, func: str) -> Mapping[str, Any]:
+        if func.startswith("ops."):
+            return _frozen()["ops"].get(func[4:], {})
+        found = dict(_frozen()["layers"].get(func, {}))
+        return {name: tuple(value) if isinstance(value, list) else value for name, value in found.items()}
+
+    def as_layer(self, expr: Expr, value: Expr) -> Construct | None:
+        return layer_of(expr, value)
+
+    def variable(self, name: str, shape: Sequence[int], dtype: ir.DataType, *, trainable: bool) -> Construct:
+        kwargs: list[tuple[str, Expr]] = [("name", Literal(name)), ("shape", Literal(tuple(shape)))]
+        if dtype not in (ir.DataType.FLOAT, ir.DataType.DOUBLE):
+            kwargs.append(("dtype", Literal(_dtype(dtype))))
+        if not trainable:
+            kwargs += [("initializer", Literal("zeros")), ("trainable", Literal(False))]
+        return Construct("self.add_weight", tuple(kwargs))
+
+    def array(self, value: Any, dtype: ir.DataType) -> Expr:
+        known = None if dtype in (ir.DataType.FLOAT, ir.DataType.DOUBLE) else _dtype(dtype)
+        return call("ops.array", value.tolist(), dtype=known)
+
+    def structural(self, kind: str, operand: Expr, **facts: Any) -> Expr:
+        match kind:
+            case "transpose":
+                perm = facts["perm"]
+                return call("ops.transpose", operand) if tuple(perm) == tuple(reversed(range(len(perm)))) else call("ops.transpose", operand, tuple(perm))
+            case "reshape":
+                return call("ops.reshape", operand, tuple(facts["shape"]))
+            case "flip":
+                return call("ops.flip", operand, axis=tuple(facts["axes"]))
+            case "concat":
+                return Call("ops.concatenate", (operand,), (("axis", Literal(facts["axis"])),))
+        raise AssertionError(kind)
+
+    def explicit_padding(self, body: Body) -> Body:
+        return explicit_padding(body)
+
+    def class_header(self, template: Template, *, root: bool) -> list[str]:
+        base = "keras.Model" if root else "layers.Layer"
+        return [f"@keras.saving.register_keras_serializable({literal(self.package)})", f"class {template.name}({base}):"]
+
+    def class_footer(self, template: Template) -> list[str]:
+        if not template.arguments:
+            return []
+        flags = {flag: path for path, flag in template.optional.items()}
+        entries = []
+        for argument in template.arguments:
+            value = f"self.{flags[argument.name][0]} is not None" if argument.name in flags else f"self.{argument.name}"
+            entries.append(f"{literal(argument.name)}: {value}")
+        return ["def get_config(self):", f"    return {{**super().get_config(), {', '.join(entries)}}}"]
+
+    def constructor_header(self, arguments: list[str]) -> list[str]:
+        return [f"def __init__({', '.join(['self', *arguments, '**kwargs'])}):", "    super().__init__(**kwargs)"]
+
+    def method_header(self, arguments: list[str], *, training: bool, root: bool) -> list[str]:
+        names = list(arguments)
+        if root and len(names) > 1:
+            names = [names[0], *(f"{name}=None" for name in names[1:])]
+        lines = [f"def call({', '.join(['self', *names, *(['training=None'] if training else [])])}):"]
+        if root and len(arguments) > 1:
+            lines += [
+                f"    if isinstance({arguments[0]}, (list, tuple)):  # fit() and predict() hand all inputs over as one",
+                f"        {', '.join(arguments)} = {arguments[0]}",
+            ]
+        return lines
+
+
+def _dtype(dtype: ir.DataType) -> str:
+    return "bool" if dtype == ir.DataType.BOOL else str(dtype.numpy())

@@ -1,0 +1,135 @@
+"""Pooling."""
+
+from __future__ import annotations
+
+from math import prod
+
+from porter.converters.codegen.nodes import Expr, Ref, Verbatim, call, layer
+from porter.converters.targets.keras import keras_op
+from porter.converters.targets.keras.window import Window, padded_with, window, zero_padded
+from porter.converters.targets.table import CannotBind
+from porter.converters.targets.types import Ints, Str, Tensor
+
+_Ends = tuple[tuple[int, int], ...]
+
+
+def _with_overhang(over: Window, overhang: Ints) -> _Ends:
+    return tuple((begin, end + more) for (begin, end), more in zip(over.ends, overhang, strict=True))
+
+
+def _pooled(kind: str, x: Expr, over: Window, padding: str) -> Expr:
+    """Keras' layer; in 3-D a function, since TensorFlow pools volumes up to float32 only."""
+    if over.rank == 3:
+        function = {"Max": "ops.max_pool", "Average": "ops.average_pool"}[kind]
+        return call("pool_3d", Verbatim(function), x, over.size, over.strides, padding=padding)
+    return layer(f"{kind}Pooling{over.rank}D", pool_size=over.size, strides=over.strides, padding=padding)(x)
+
+
+@keras_op("MaxPool", layout="spatial")
+def max_pool(
+    x: Tensor,
+    *,
+    outs: list[Ref],
+    kernel_shape: Ints,
+    strides: Ints = (),
+    pads: Ints = (),
+    dilations: Ints = (),
+    ceil_mode: int = 0,
+    storage_order: int = 0,
+    auto_pad: Str = "NOTSET",
+) -> Expr:
+    """ONNX pads with the least value there is, Keras only where it pads by itself ("same")."""
+    if len(outs) > 1 and (outs[1].value.uses() or outs[1].value.is_graph_output()):
+        raise CannotBind("the indices of the maxima are used")
+    over = window(kernel_shape, strides, pads, dilations, auto_pad, x.shape)
+    overhang = over.overhang(x.shape, ceil_mode)
+    if over.padding and not over.dilated and not any(overhang):
+        return _pooled("Max", x, over, over.padding)
+    if over.same:
+        raise CannotBind("auto_pad with dilations or ceil_mode")
+    least = float("-inf") if x.dtype.is_floating_point() else int(x.dtype.min)
+    padded = padded_with(x, _with_overhang(over, overhang), least)
+    if over.dilated:
+        return call("dilated_pool", Verbatim("ops.maximum"), padded, over.size, over.strides, over.dilations)
+    return _pooled("Max", padded, over, "valid")
+
+
+@keras_op("AveragePool", layout="spatial")
+def average_pool(
+    x: Tensor,
+    *,
+    kernel_shape: Ints,
+    strides: Ints = (),
+    pads: Ints = (),
+    dilations: Ints = (),
+    ceil_mode: int = 0,
+    count_include_pad: int = 0,
+    auto_pad: Str = "NOTSET",
+) -> Expr:
+    """Keras leaves padding out of the mean ("same") or has none ("valid").
+
+    Padding that counts is a separate step. Otherwise, and where a last window hangs over the padded end (its divisor
+    is what lies inside), the mean is a quotient of two.
+    """
+    over = window(kernel_shape, strides, pads, dilations, auto_pad, x.shape)
+    overhang = over.overhang(x.shape, ceil_mode)
+    simple = not over.dilated and not any(overhang)
+    if simple and over.padding == "valid":
+        return _pooled("Average", x, over, "valid")
+    if simple and over.padding == "same" and not count_include_pad:
+        return _pooled("Average", x, over, "same")
+    if over.same:
+        raise CannotBind("auto_pad with dilations, ceil_mode or padding that counts")
+    if simple and count_include_pad:
+        return _pooled("Average", zero_padded(x, over.ends), over, "valid")
+    counted = over.ends if count_include_pad else ((0, 0),) * over.rank
+    return call(
+        "average_pool",
+        x,
+        over.size,
+        over.strides,
+        padding=_with_overhang(over, overhang),
+        counted=counted if count_include_pad else None,
+        dilation_rate=over.dilations if over.dilated else None,
+    )
+
+
+@keras_op("LpPool", layout="spatial")
+def lp_pool(
+    x: Tensor,
+    *,
+    kernel_shape: Ints,
+    strides: Ints = (),
+    pads: Ints = (),
+    dilations: Ints = (),
+    ceil_mode: int = 0,
+    p: int = 2,
+    auto_pad: Str = "NOTSET",
+) -> Expr:
+    """A mean of powers times the size of the window is their sum; zeros around add nothing."""
+    over = window(kernel_shape, strides, pads, dilations, auto_pad, x.shape)
+    if over.same or over.dilated:
+        raise CannotBind("LpPool with dilations or auto_pad=SAME_UPPER")
+    powers = call("ops.square", x) if p == 2 else call("ops.abs", x) if p == 1 else call("ops.abs", x) ** p
+    padded = zero_padded(powers, _with_overhang(over, over.overhang(x.shape, ceil_mode)))
+    return _root(_pooled("Average", padded, over, "valid") * prod(over.size), p)
+
+
+def _root(total: Expr, p: int) -> Expr:
+    return call("ops.sqrt", total) if p == 2 else total if p == 1 else total ** (1 / p)
+
+
+@keras_op("GlobalAveragePool", "GlobalMaxPool", layout="spatial")
+def global_pool(x: Tensor, *, op: str) -> Expr:
+    kind = op.removeprefix("Global").removesuffix("Pool")
+    if 3 <= x.rank <= 5:
+        return layer(f"Global{kind}Pooling{x.rank - 2}D", keepdims=True)(x)
+    axes = tuple(range(1, x.rank - 1)) if x.rank > 2 else ()
+    function = {"Average": "ops.mean", "Max": "ops.max"}[kind]
+    return call(function, x, axis=axes, keepdims=True) if axes else x
+
+
+@keras_op("GlobalLpPool", layout="spatial")
+def global_lp_pool(x: Tensor, *, p: int = 2) -> Expr:
+    powers = call("ops.square", x) if p == 2 else call("ops.abs", x) if p == 1 else call("ops.abs", x) ** p
+    return _root(call("ops.sum", powers, axis=tuple(range(1, x.rank - 1)), keepdims=True), p)

@@ -1,0 +1,134 @@
+"""Changes of spatial size: interpolation, sampling, and blocks of channels."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from porter.converters.codegen.nodes import Expr, Ref, Size, call, layer
+from porter.converters.targets.keras import keras_op
+from porter.converters.targets.table import CannotBind, shortest
+from porter.converters.targets.types import Array, Dims, Floats, Ints, Str, Tensor
+
+_COORDINATES = {"half_pixel", "align_corners", "pytorch_half_pixel", "asymmetric", "half_pixel_symmetric"}
+
+
+@keras_op("DepthToSpace", layout="spatial")
+def depth_to_space(x: Tensor, *, blocksize: int, mode: Str = "DCR") -> Expr:
+    """Channels are (row, column, depth) in DCR, TensorFlow's order, and (depth, row, column) in CRD, torch's."""
+    return call({"DCR": "depth_to_space", "CRD": "pixel_shuffle"}[mode], x, blocksize)
+
+
+@keras_op("SpaceToDepth", layout="spatial")
+def space_to_depth(x: Tensor, *, blocksize: int) -> Expr:
+    return call("space_to_depth", x, blocksize)
+
+
+@keras_op("Resize", layout="spatial")
+def resize(
+    x: Tensor,
+    roi: Array | None = None,
+    scales: Floats | None = None,
+    sizes: Dims | None = None,
+    *,
+    out: Ref,
+    mode: Str = "nearest",
+    coordinate_transformation_mode: Str = "half_pixel",
+    nearest_mode: Str = "round_prefer_floor",
+    cubic_coeff_a: float = -0.75,
+    antialias: int = 0,
+    exclude_outside: int = 0,
+    axes: Ints | None = None,
+    keep_aspect_ratio_policy: Str = "stretch",
+    extrapolation_value: float = 0.0,
+) -> Expr:
+    """Keras' own layer only for whole factors of nearest neighbours.
+
+    Its other modes compute in float32 and cannot follow sizes that vary, so they are functions of the port.
+    """
+    if coordinate_transformation_mode not in _COORDINATES or keep_aspect_ratio_policy != "stretch":
+        raise CannotBind(f"{coordinate_transformation_mode} coordinates, {keep_aspect_ratio_policy} aspect ratio")
+    found_scales, found_sizes = _spatial(x, scales, sizes, axes)
+    factors = _whole_factors(x, out, found_scales)
+    if mode == "nearest" and factors and _repeats(coordinate_transformation_mode, nearest_mode):
+        size: Any = factors[0] if len(factors) == 1 else factors
+        return layer(f"UpSampling{len(factors)}D", size=size)(x)
+    given = {"size": found_sizes, "scale": found_scales, "coordinates": coordinate_transformation_mode}
+    if mode == "nearest":
+        return call("resize_nearest", x, **given, rounding=nearest_mode)
+    if antialias:
+        return _antialiased(x, given, mode, cubic_coeff_a, exclude_outside)
+    if mode == "linear":
+        return call("resize_linear", x, **given)
+    return call("resize_cubic", x, **given, a=cubic_coeff_a, exclude_outside=bool(exclude_outside) or None)
+
+
+def _antialiased(x: Tensor, given: dict[str, Any], mode: str, a: float, exclude_outside: int) -> Expr:
+    coordinates = given.pop("coordinates")
+    if coordinates not in ("half_pixel", "pytorch_half_pixel") or not exclude_outside:
+        raise CannotBind(f"antialias with {coordinates} coordinates, exclude_outside={exclude_outside}")
+    return call("resize_antialiased", x, **given, a=a if mode == "cubic" else None)
+
+
+def _spatial(
+    x: Tensor, scales: Floats | None, sizes: tuple[Any, ...] | None, axes: Ints | None
+) -> tuple[tuple[Any, ...] | None, tuple[Any, ...] | None]:
+    """Factors or sizes of the spatial axes alone, None for an axis that keeps its size."""
+    rank = x.rank
+    if rank < 3:
+        raise CannotBind(f"a resize of {rank} axes: none of them is spatial")
+    given = scales if scales else sizes
+    if not given:
+        raise CannotBind("neither scales nor sizes")
+    numbered = range(rank) if axes is None else [axis % rank for axis in axes]
+    by_axis: dict[int, Any] = dict(zip(numbered, given, strict=True))
+    for axis, stored in ((0, 0), (1, rank - 1)):
+        if axis in by_axis and not _keeps(by_axis[axis], x.shape[stored], by_scale=bool(scales)):
+            raise CannotBind(f"a resize of axis {axis}, batch or channels")
+    entries = tuple(
+        None
+        if axis not in by_axis or _keeps(by_axis[axis], x.shape[axis - 1], by_scale=bool(scales))
+        else by_axis[axis]
+        for axis in range(2, rank)
+    )
+    return (tuple(None if s is None else shortest(s) for s in entries), None) if scales else (None, entries)
+
+
+def _keeps(entry: Any, size: int | str, *, by_scale: bool) -> bool:
+    if by_scale:
+        return bool(entry == 1)
+    return bool(entry.expression == size if isinstance(entry, Size) else entry == size)
+
+
+def _whole_factors(x: Tensor, out: Ref, scales: tuple[Any, ...] | None) -> tuple[int, ...] | None:
+    """By what each spatial axis grows, when that is a whole number on all of them."""
+    if x.rank > 5:
+        return None
+    if scales is not None:
+        factors = [1 if scale is None else scale for scale in scales]
+        return tuple(int(factor) for factor in factors) if all(factor == int(factor) for factor in factors) else None
+    pairs = list(zip(x.shape[1:-1], out.shape[1:-1], strict=True))
+    if not all(a == b or (isinstance(a, int) and isinstance(b, int) and a and b % a == 0) for a, b in pairs):
+        return None
+    return tuple(1 if a == b else int(b) // int(a) for a, b in pairs)
+
+
+def _repeats(coordinates: str, rounding: str) -> bool:
+    """Whether a whole factor repeats every element that often."""
+    if coordinates == "asymmetric":
+        return rounding == "floor"
+    return coordinates == "half_pixel" and rounding in ("round_prefer_floor", "round_prefer_ceil")
+
+
+@keras_op("GridSample", layout="spatial")
+def grid_sample(
+    x: Tensor, grid: Tensor, *, mode: Str = "linear", padding_mode: Str = "zeros", align_corners: int = 0
+) -> Expr:
+    if x.rank not in (4, 5) or (mode == "cubic" and x.rank != 4):
+        raise CannotBind(f"{mode} samples of {x.rank - 2} spatial axes")
+    function = {"linear": "grid_sample", "nearest": "grid_sample_nearest", "cubic": "grid_sample_cubic"}[mode]
+    return call(function, x, grid, padding=padding_mode, align_corners=bool(align_corners))
+
+
+@keras_op("AffineGrid", layout="fixed")
+def affine_grid(theta: Tensor, size: Dims, *, align_corners: int = 0) -> Expr:
+    return call("affine_grid", theta, tuple(size[2:]), align_corners=bool(align_corners))

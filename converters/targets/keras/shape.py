@@ -1,0 +1,214 @@
+"""Shapes: reshaping, joining, cutting, repeating, padding."""
+
+from __future__ import annotations
+
+from itertools import accumulate
+from math import ceil
+
+from porter.converters.codegen.nodes import Expr, Literal, Size, call, layer
+from porter.converters.graph.canonical import constant_of
+from porter.converters.targets.keras import keras_op
+from porter.converters.targets.keras.cast import dtype_name
+from porter.converters.targets.table import CannotBind
+from porter.converters.targets.types import Dims, Ints, Number, Tensor
+
+_UNBOUNDED = 2**31 - 1
+
+
+def sizes_of(value: Tensor) -> tuple[int | Size, ...]:
+    """A value's sizes as arguments.
+
+    Raises:
+        CannotBind: a size is known at run time only.
+    """
+    if "?" in value.shape:
+        raise CannotBind(f"the shape {value.shape} has sizes that depend on data")
+    return tuple(Size(size) if isinstance(size, str) else size for size in value.shape)
+
+
+def target_shape(out: Tensor) -> tuple[int | Size, ...]:
+    """The argument of `reshape`: one size that is not a number, or is nowhere told, is left to Keras."""
+    unknown = out.shape.index("?") if "?" in out.shape else next((i for i, d in enumerate(out.shape) if isinstance(d, str)), None)
+    rest = [-1 if axis == unknown else size for axis, size in enumerate(out.shape)]
+    if "?" in rest:
+        raise CannotBind(f"the shape {out.shape} depends on data")
+    return tuple(Size(size) if isinstance(size, str) else size for size in rest)
+
+
+# ***** the same elements in another shape *****
+
+
+@keras_op("Reshape", layout="fixed")
+def reshape(x: Tensor, shape: Tensor, *, allowzero: int, out: Tensor) -> Expr:
+    """By the shape of the result, in which `allowzero` and copied sizes are already worked out."""
+    return call("ops.reshape", x, target_shape(out))
+
+
+@keras_op("Reshape", layout="fixed")
+def reshape_computed(x: Tensor, shape: Tensor, *, allowzero: int) -> Expr:
+    return call("ops.reshape", x, shape)
+
+
+@keras_op("Flatten", layout="fixed")
+def flatten(x: Tensor, *, axis: int, out: Tensor) -> Expr:
+    if axis == 1 and x.rank > 2:
+        return layer("Flatten")(x)
+    if axis in (0, x.rank):
+        return call("ops.reshape", x, (1, -1) if axis == 0 else (-1, 1))
+    return call("ops.reshape", x, target_shape(out))
+
+
+@keras_op("Transpose", layout="fixed")
+def transpose(x: Tensor, *, perm: Ints) -> Expr:
+    return call("ops.transpose", x, perm)
+
+
+@keras_op("Squeeze", layout="fixed")
+def squeeze(x: Tensor, axes: Ints | None = None) -> Expr:
+    """Keras insists that a size is known to be one; where it is not, the only element is read."""
+    gone = sorted(axis % x.rank for axis in axes) if axes is not None else [i for i, size in enumerate(x.shape) if size == 1]
+    if any(x.shape[axis] != 1 for axis in gone):
+        return x[tuple(Literal(0 if axis in gone else slice(None)) for axis in range(gone[-1] + 1))]
+    return call("ops.squeeze", x, axis=gone[0] if len(gone) == 1 else tuple(gone)) if gone else x
+
+
+@keras_op("Unsqueeze", layout="fixed")
+def unsqueeze(x: Tensor, axes: Ints) -> Expr:
+    return call("ops.expand_dims", x, axis=axes[0] if len(axes) == 1 else axes)
+
+
+# ***** joining and cutting *****
+
+
+@keras_op("Concat", axes=["axis"], data=None)
+def concat(*xs: Tensor, axis: int) -> Expr:
+    return xs[0] if len(xs) == 1 else call("ops.concatenate", list(xs), axis=axis)
+
+
+@keras_op("Split", axes=["axis"])
+def split(x: Tensor, sizes: Dims | None = None, *, outs: list[Tensor], axis: int, num_outputs: int = 0) -> Expr:
+    """Keras takes a number of equal parts or the places to cut."""
+    total = x.shape[axis]
+    if sizes is None and isinstance(total, int):
+        part = ceil(total / len(outs))
+        sizes = (*[part] * (len(outs) - 1), total - part * (len(outs) - 1))
+    if len(outs) == 1:
+        return x
+    if sizes is None or len(set(sizes)) == 1:
+        return call("ops.split", x, len(outs), axis=axis)
+    return call("ops.split", x, list(accumulate(sizes[:-1], lambda a, b: a + b)), axis=axis)
+
+
+def _bound(value: int | Size, *, start: bool, step: int, size: int | str) -> int | Size | None:
+    """One end of a Python slice; None where it is the end of the axis anyway."""
+    if isinstance(value, Size):
+        return None if not start and step > 0 and value.expression == size else value
+    whole = size if isinstance(size, int) else _UNBOUNDED
+    if step > 0:
+        at_end = value == 0 or value <= -whole if start else value >= whole
+    else:
+        at_end = value == -1 or value >= whole - 1 if start else value < -whole
+    return None if at_end else value
+
+
+@keras_op("Slice", axes=["axes"])
+def slice_(x: Tensor, starts: Dims, ends: Dims, axes: Ints | None = None, steps: Ints | None = None) -> Expr:
+    """Python's slices are ONNX's, save that an end beyond the axis is written by leaving it out."""
+    axes = axes if axes is not None else tuple(range(len(starts)))
+    steps = steps if steps is not None else (1,) * len(axes)
+    items: list[Expr] = [Literal(slice(None))] * x.rank
+    flipped = []
+    for start, end, axis, step in zip(starts, ends, axes, steps, strict=True):
+        first = _bound(start, start=True, step=step, size=x.shape[axis])
+        last = _bound(end, start=False, step=step, size=x.shape[axis])
+        items[axis % x.rank] = slice_of(first, last, step)
+        if step == -1 and first is None and last is None:
+            flipped.append(axis % x.rank)
+    used = [axis for axis, item in enumerate(items) if item != Literal(slice(None))]
+    if not used:
+        return x
+    if used == sorted(flipped):
+        return call("ops.flip", x, axis=used[0] if len(used) == 1 else tuple(used))
+    return x[tuple(items[: used[-1] + 1])]
+
+
+def slice_of(start: int | Expr | None, stop: int | Expr | None, step: int = 1) -> Expr:
+    """`start:stop:step`, of numbers or sizes."""
+    if isinstance(start, Expr) or isinstance(stop, Expr):
+        return call("slice", *(Literal(part) if not isinstance(part, Expr) else part for part in (start, stop, *([step] if step != 1 else []))))
+    return Literal(slice(start, stop, None if step == 1 else step))
+
+
+@keras_op("Slice", axes=["axes"])
+def slice_computed(x: Tensor, starts: Tensor, ends: Tensor, axes: Ints | None = None, steps: Ints | None = None) -> Expr:
+    axes = axes if axes is not None else tuple(range(starts.shape[0]))
+    steps = steps if steps is not None else (1,) * len(axes)
+    items: list[Expr] = [Literal(slice(None))] * x.rank
+    for index, (axis, step) in enumerate(zip(axes, steps, strict=True)):
+        items[axis % x.rank] = slice_of(starts[index], ends[index], step)
+    return x[tuple(items[: max(axis % x.rank for axis in axes) + 1])]
+
+
+# ***** repeating *****
+
+
+@keras_op("Expand", layout="fixed")
+def expand(x: Tensor, shape: Tensor, *, out: Tensor) -> Expr:
+    """To the shape of the result: ONNX broadcasts both ways. An expanded number is a constant tensor."""
+    sizes = sizes_of(out)
+    if x.shape == out.shape:
+        return x
+    number = constant_of(x.value)
+    if number is not None and number.size == 1:
+        return filled(sizes, number.reshape(-1)[0].item(), out)
+    return call("ops.broadcast_to", x, sizes)
+
+
+@keras_op("Expand", layout="fixed")
+def expand_computed(x: Tensor, shape: Tensor) -> Expr:
+    return call("expand", x, shape)
+
+
+def filled(sizes: tuple, number: Number, out: Tensor) -> Expr:
+    """A tensor of one number, in the type that the layer computes in where ONNX says float32."""
+    name = dtype_name(out.dtype)
+    dtype = None if name == "float32" else name
+    if number == 0:
+        return call("ops.zeros", sizes, dtype=dtype)
+    return call("ops.ones", sizes, dtype=dtype) if number == 1 else call("ops.full", sizes, number, dtype=dtype)
+
+
+@keras_op("Tile", vectors=["repeats"])
+def tile(x: Tensor, repeats: Dims) -> Expr:
+    return x if set(repeats) <= {1} else call("ops.tile", x, repeats)
+
+
+@keras_op("Tile", vectors=["repeats"])
+def tile_computed(x: Tensor, repeats: Tensor) -> Expr:
+    return call("ops.tile", x, repeats)
+
+
+# ***** padding *****
+
+_MODES = {"constant": "ops.pad", "reflect": "ops.pad", "edge": "pad_edge", "wrap": "pad_wrap"}
+
+
+@keras_op("Pad", vectors=["pads"])
+def pad(x: Tensor, pads: Dims, value: Tensor | None = None, axes: Ints | None = None, *, mode: str) -> Expr:
+    """Negative numbers crop, which Keras leaves to slices."""
+    count = len(pads) // 2
+    pairs: list[tuple[int | Size, int | Size]] = [(0, 0)] * x.rank
+    for axis, begin, end in zip(axes if axes is not None else range(x.rank), pads[:count], pads[count:], strict=True):
+        pairs[axis] = (begin, end)
+    cropped = [tuple(-side if isinstance(side, int) and side < 0 else 0 for side in pair) for pair in pairs]
+    kept: Expr = x
+    if any(begin or end for begin, end in cropped):
+        kept = x[tuple(Literal(slice(begin or None, -end or None)) for begin, end in cropped)]
+        pairs = [tuple(0 if isinstance(side, int) and side < 0 else side for side in pair) for pair in pairs]
+    if all(side == 0 for pair in pairs for side in pair):
+        return kept
+    if mode != "constant":
+        return call(_MODES[mode], kept, pairs, **({"mode": mode} if mode == "reflect" else {}))
+    number = constant_of(value.value) if value is not None else None
+    plain = value is None or (number is not None and not number.reshape(-1)[0])
+    return call("ops.pad", kept, pairs, constant_values=None if plain else value)

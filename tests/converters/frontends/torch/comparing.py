@@ -1,0 +1,107 @@
+"""Runs a torch model and the structured ONNX made of it side by side, both in float64."""
+
+from __future__ import annotations
+
+import copy
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+import onnx
+import onnx_ir as ir
+import torch
+from onnx.reference import ReferenceEvaluator
+from torch.utils import _pytree as pytree
+
+from porter.converters.frontends.torch.export import call_arguments, evaluating, export
+from porter.converters.frontends.torch.translate import translate
+
+RTOL = 1e-9
+
+
+class Case(torch.nn.Module):
+    """A function as a module."""
+
+    def __init__(self, function: Any) -> None:
+        super().__init__()
+        self.function = function
+
+    def forward(self, *args: Any) -> Any:
+        return self.function(*args)
+
+
+def doubled(tree: Any) -> Any:
+    """The tree with its float tensors and arrays in float64."""
+
+    def leaf(value: Any) -> Any:
+        if isinstance(value, np.ndarray):
+            value = torch.from_numpy(np.ascontiguousarray(value))
+        if not isinstance(value, torch.Tensor):
+            return value
+        return value.double() if value.is_floating_point() else value.clone()
+
+    return pytree.tree_map(leaf, tree)
+
+
+def graph_of(model: torch.nn.Module, inputs: Any, dynamic: Any = "auto") -> ir.Model:
+    """Structured ONNX of the model, with names for the dynamic axes that are named."""
+    program = export(model, inputs, dynamic)
+    return translate(program, model, dynamic if isinstance(dynamic, dict) else None)
+
+
+def evaluator(graph: ir.Model) -> ReferenceEvaluator:
+    """ONNX's own reference implementation of the graph, which must first satisfy ONNX's checker."""
+    proto = ir.serde.serialize_model(graph)
+    onnx.checker.check_model(proto, full_check=False)
+    return ReferenceEvaluator(proto)
+
+
+def evaluate(graph: ReferenceEvaluator, inputs: Any) -> list[np.ndarray]:
+    """The graph's outputs for the model's inputs, given as the model takes them."""
+    args, kwargs = call_arguments(inputs)
+    tensors = [leaf for leaf in pytree.tree_leaves((args, kwargs)) if isinstance(leaf, torch.Tensor)]
+    if kwargs:
+        feeds = {name: kwargs[name].numpy() for name in graph.input_names}
+    else:
+        feeds = dict(zip(graph.input_names, (tensor.numpy() for tensor in tensors), strict=True))
+    return [np.asarray(output) for output in graph.run(None, feeds)]
+
+
+def expected(model: torch.nn.Module, inputs: Any) -> list[np.ndarray]:
+    """What torch gives, on a copy of the inputs: the model may write into them."""
+    args, kwargs = call_arguments(copy.deepcopy(inputs))
+    with torch.no_grad(), evaluating(model):
+        outputs = pytree.tree_leaves(model(*args, **kwargs))
+    return [
+        output.detach().numpy() if isinstance(output, torch.Tensor) else np.asarray(output)
+        for output in outputs
+        if output is not None
+    ]
+
+
+def assert_same(actual: Sequence[np.ndarray], wanted: Sequence[np.ndarray], rtol: float = RTOL) -> None:
+    """Equal dtypes and shapes; integers and booleans equal, floats equal to `rtol` of the tensor's scale."""
+    assert len(actual) == len(wanted), f"{len(actual)} outputs for {len(wanted)}"
+    for index, (got, want) in enumerate(zip(actual, wanted, strict=True)):
+        assert got.dtype == want.dtype, f"output {index}: {got.dtype} for {want.dtype}"
+        assert got.shape == want.shape, f"output {index}: {got.shape} for {want.shape}"
+        if np.issubdtype(want.dtype, np.floating):
+            finite = want[np.isfinite(want)]
+            scale = max(float(np.abs(finite).max()) if finite.size else 0.0, 1e-30)
+            np.testing.assert_allclose(got, want, rtol=rtol, atol=rtol * scale, equal_nan=True)
+        else:
+            np.testing.assert_array_equal(got, want)
+
+
+def compare(
+    model: torch.nn.Module, inputs: Any, *others: Any, dynamic: Any = "none", rtol: float = RTOL, double: bool = True
+) -> ir.Model:
+    """Port on `inputs`, compare there and on `others`: sizes that the tracer never saw."""
+    model = copy.deepcopy(model).double() if double else model
+    inputs, *others = (doubled(each) if double else each for each in (inputs, *others))
+    graph = graph_of(model, copy.deepcopy(inputs), dynamic)
+    run = evaluator(graph)
+    for given in (inputs, *others):
+        wanted = expected(model, given)
+        assert_same(evaluate(run, copy.deepcopy(given)), wanted, rtol)
+    return graph

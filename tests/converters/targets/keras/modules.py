@@ -1,0 +1,90 @@
+"""Runs a torch module and the Keras source that porter writes for it side by side, both in float64."""
+
+from __future__ import annotations
+
+import copy
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+import onnx_ir as ir
+import torch
+
+from porter.converters.frontends.torch.export import export
+from porter.converters.frontends.torch.translate import translate
+from porter.converters.pipeline import Generated, generate
+from tests.converters.targets.keras.nodes import loaded
+
+
+class Function(torch.nn.Module):
+    """A function as a module."""
+
+    def __init__(self, function: Any) -> None:
+        super().__init__()
+        self.function = function
+
+    def forward(self, *args: Any) -> Any:
+        return self.function(*args)
+
+
+def randomized(module: torch.nn.Module, seed: int = 0) -> torch.nn.Module:
+    """The module with weights and statistics that are neither 0 nor 1 anywhere, in inference mode."""
+    generator = torch.Generator().manual_seed(seed)
+    with torch.no_grad():
+        for name, tensor in [*module.named_parameters(), *module.named_buffers()]:
+            if tensor.is_floating_point():
+                noise = torch.randn(tensor.shape, generator=generator)
+                tensor.copy_(noise.abs() + 0.5 if name.endswith("running_var") else noise * 0.5 + 0.1)
+    return module.eval()
+
+
+def port_of(module: torch.nn.Module, inputs: Sequence[torch.Tensor], *, native: bool, dynamic: Any) -> tuple[Any, Generated]:
+    """The Keras model that porter writes, built and with its weights."""
+    graph: ir.Model = translate(export(module, tuple(inputs), dynamic), module, dynamic if isinstance(dynamic, dict) else None)
+    arrays = {name: value.const_value.numpy() for name, value in graph.graph.initializers.items() if value.const_value is not None}
+    generated = generate(graph, native=native)
+    return loaded(generated, arrays), generated
+
+
+def check_module(
+    module: Any,
+    *inputs: torch.Tensor,
+    native: bool = True,
+    dynamic: Any = "auto",
+    others: Sequence[Sequence[torch.Tensor]] = (),
+    rtol: float = 1e-12,
+    atol: float = 1e-12,
+) -> str:
+    """Assert that the port computes what torch computes, eagerly and traced with unknown sizes; the source.
+
+    `others` are inputs of further sizes, which the tracer did not see.
+    """
+    import tensorflow as tf
+
+    module = randomized(Function(module))
+    port, generated = port_of(module, [x.float() if x.is_floating_point() else x for x in inputs], native=native, dynamic=dynamic)
+    exact = copy.deepcopy(module).double()
+    ranks = [(x.dim(), x.numpy().dtype) for x in inputs]
+    sizes = [[None if not isinstance(spec.shape[a], int) else spec.shape[a] for a in spec.permutation] for spec in generated.inputs]
+    signature = [tf.TensorSpec(shape, dtype) for shape, (_, dtype) in zip(sizes, ranks, strict=True)]
+    traced = tf.function(port, input_signature=signature)
+    for given in (inputs, *others):
+        with torch.no_grad():
+            wanted = exact(*given)
+        feeds = [tf.constant(x.numpy().transpose(spec.permutation)) for x, spec in zip(given, generated.inputs, strict=True)]
+        for found in (port(*feeds), traced(*feeds)):
+            pairs = zip(_listed(found), _listed(wanted), generated.outputs, strict=True)
+            for got, right, spec in pairs:
+                expected = right.numpy().transpose(spec.permutation)
+                assert tuple(got.shape) == expected.shape, f"{got.shape} is not {expected.shape}\n{generated.source}"
+                np.testing.assert_allclose(np.asarray(got), expected, rtol=rtol, atol=atol, equal_nan=True, err_msg=generated.source)
+    return generated.source
+
+
+def _listed(values: Any) -> list[Any]:
+    return list(values) if isinstance(values, list | tuple) else [values]
+
+
+def noise(*shape: int, seed: int = 1) -> torch.Tensor:
+    """Normal doubles, both signs."""
+    return torch.randn(shape, generator=torch.Generator().manual_seed(seed), dtype=torch.float64)
