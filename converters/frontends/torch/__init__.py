@@ -1,0 +1,61 @@
+"""PyTorch in, structured ONNX out."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any
+
+from porter.errors import InputError
+
+if TYPE_CHECKING:
+    import onnx_ir as ir
+
+
+@dataclass
+class Converted:
+    """A structured model and what the port's manifest says of its source."""
+
+    model: ir.Model
+    name: str
+    arguments: list[str]
+    modules: dict[str, dict[str, Any]]
+    parameters: list[str]
+    tied: dict[str, str] = field(default_factory=dict)
+    versions: dict[str, str] = field(default_factory=dict)
+
+
+def to_onnx(model: Any, inputs: Any, dynamic: Any = "auto", *, progress: Callable[[str], None] = lambda stage: None) -> Converted:
+    """Trace a model and translate it.
+
+    Raises:
+        InputError: there are no example inputs, or they do not fit.
+        ExportError: the model cannot be traced, or an operator's translation is not equal to it.
+        UnsupportedError: operators without a translation, all of them named.
+    """
+    import json
+
+    import torch
+
+    from porter.converters.frontends.torch.export import export
+    from porter.converters.frontends.torch.modules import tied_names
+    from porter.converters.frontends.torch.translate import translate
+    from porter.converters.opset import MODULES
+    from porter.signature import argument_names
+
+    if not isinstance(model, torch.nn.Module):
+        raise InputError(f"a PyTorch model is an nn.Module, not a {type(model).__name__}")
+    if inputs is None:
+        raise InputError("no example inputs: give a tuple of positional arguments or a dict of keyword arguments (--input, --inputs)")
+    program = export(model, inputs, dynamic)
+    progress("translate")
+    graph = translate(program, model, dict(dynamic) if isinstance(dynamic, dict) else {})
+    return Converted(
+        graph,
+        type(model).__name__,
+        argument_names(model.forward, inputs),
+        json.loads(graph.graph.metadata_props[MODULES]),
+        list(model.state_dict()),
+        tied_names(model),
+        {"torch": torch.__version__},
+    )

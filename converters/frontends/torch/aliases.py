@@ -151,7 +151,7 @@ class Aliases:
         """The base with the viewed part replaced by `value`."""
         op, node = self._op, view.node
         name = "getitem" if node.target is operator.getitem else node.target._opname
-        if name in _IDENTITIES or name == "detach":
+        if name in _IDENTITIES or name in ("detach", "view_as_real", "view_as_complex"):
             return value
         if name in _RESHAPING:
             return op.Reshape(value, op.Shape(self[view.base]))
@@ -162,7 +162,7 @@ class Aliases:
             axis, start, stop, step = _range(node)
             if name == "select":
                 value = op.Unsqueeze(value, [axis])
-            return _replace_slice(op, base, value, axis, start, stop, step, view.base.meta["val"].dim())
+            return _replace_slice(op, base, value, axis, start, stop, step, _rank(view.base.meta["val"]))
         if name == "expand":
             raise UnsupportedError(
                 f"an in-place change through an expanded tensor ({source_line(node)}); copy it first"
@@ -220,12 +220,18 @@ def _returns_memory(node: torch.fx.Node) -> bool:
 
 def _inverse_permutation(node: torch.fx.Node) -> list[int]:
     rank = node.meta["val"].dim()
+    stored = _rank(node.meta["val"])
     if node.target._opname == "permute":
-        return [int(i) for i in np.argsort([axis % rank for axis in node.args[1]])]
+        return [int(i) for i in np.argsort([*(axis % rank for axis in node.args[1]), *range(rank, stored)])]
     axes = (node.args[1] % rank, node.args[2] % rank) if len(node.args) > 2 else (0, rank - 1)
-    perm = list(range(rank))
+    perm = list(range(stored))
     perm[axes[0]], perm[axes[1]] = axes[1], axes[0]
     return perm
+
+
+def _rank(tensor: torch.Tensor) -> int:
+    """The axes of a tensor's value: a complex one has (real, imaginary) as its last."""
+    return tensor.dim() + tensor.is_complex()
 
 
 def _range(node: torch.fx.Node) -> tuple[int, int, int | None, int]:

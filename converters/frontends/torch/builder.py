@@ -28,6 +28,7 @@ class Builder:
         self.dtype: ir.DataType | None = None  # of the ATen node's (first) output
         self.shape: list[int | str] | None = None
         self.shapes: list[list[int | str]] = []  # of all its outputs
+        self.complex: list[Any] = []  # for each argument, whether it is complex (for a list, item by item)
         self.origins: dict[str, tuple[ir.Value, int | None]] = {}  # symbol -> value and the axis it is the size of
         self._sizes: dict[str, ir.Value] = {}
         self._taken: set[str] = set()

@@ -16,13 +16,13 @@ _DTYPES = {
     torch.int8: ir.DataType.INT8,
     torch.uint8: ir.DataType.UINT8,
     torch.bool: ir.DataType.BOOL,
-    torch.complex64: ir.DataType.COMPLEX64,
-    torch.complex128: ir.DataType.COMPLEX128,
+    torch.complex64: ir.DataType.FLOAT,
+    torch.complex128: ir.DataType.DOUBLE,
 }
 
 
 def from_torch(dtype: torch.dtype) -> ir.DataType:
-    """The ONNX data type; UnsupportedError for one that ONNX has not."""
+    """The ONNX data type, for complex numbers that of their parts; UnsupportedError for one that ONNX has not."""
     if dtype not in _DTYPES:
         raise UnsupportedError(f"tensors of {dtype} have no ONNX type here")
     return _DTYPES[dtype]

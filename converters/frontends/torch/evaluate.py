@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Sequence
 from typing import Any
 
 import numpy as np
@@ -14,7 +14,7 @@ from porter.converters.frontends.torch import resize_kernel
 from porter.converters.frontends.torch.kernels import KERNELS
 from porter.converters.opset import OPSET
 
-__all__ = ["as_double", "evaluate_node", "resize_kernel"]
+__all__ = ["as_double", "evaluate_node", "evaluate_nodes", "resize_kernel"]
 
 _TYPED = {"to", "dtype"}
 _NARROW = {ir.DataType.FLOAT, ir.DataType.FLOAT16, ir.DataType.BFLOAT16}
@@ -25,13 +25,28 @@ def as_double(array: np.ndarray) -> np.ndarray:
     return array if array.dtype.kind in "biu" or array.dtype == np.float64 else array.astype(np.float64)
 
 
-def evaluate_node(
-    node: ir.Node, inputs: Sequence[np.ndarray | None], outer: Mapping[str, np.ndarray]
-) -> list[np.ndarray]:
-    """The outputs of one node; floats are float64 throughout, whatever types the node names.
+Values = dict[ir.Value, np.ndarray]
 
-    `outer` holds what the bodies of an `If` read from around them, by value name.
-    """
+
+def evaluate_nodes(nodes: Iterable[ir.Node], known: Values) -> None:
+    """Compute nodes in their order; `known` holds what they read and takes what they make."""
+    for node in nodes:
+        outputs = (
+            _branch(node, known) if node.op_type == "If" else evaluate_node(node, [known.get(i) for i in node.inputs])
+        )
+        known.update(zip(node.outputs, outputs, strict=False))
+
+
+def _branch(node: ir.Node, known: Values) -> list[np.ndarray]:
+    taken = "then_branch" if known[node.inputs[0]] else "else_branch"
+    body = node.attributes[taken].as_graph()
+    inside = dict(known)
+    evaluate_nodes(body, inside)
+    return [inside[output] for output in body.outputs]
+
+
+def evaluate_node(node: ir.Node, inputs: Sequence[np.ndarray | None]) -> list[np.ndarray]:
+    """The outputs of one node; floats are float64 throughout, whatever types the node names."""
     attributes = {name: _double_attribute(name, attribute) for name, attribute in node.attributes.items()}
     run = KERNELS.get(node.op_type) if not node.domain else None
     if run is not None:
@@ -39,7 +54,7 @@ def evaluate_node(
             return [np.asarray(output) for output in run({k: a.value for k, a in attributes.items()}, *inputs)]
         except NotImplementedError:
             pass  # a rare form: ONNX's own implementation knows it
-    return _reference(node, attributes, inputs, outer)
+    return _reference(node, attributes, inputs)
 
 
 def _double_attribute(name: str, attribute: ir.Attr) -> ir.Attr:
@@ -51,9 +66,9 @@ def _double_attribute(name: str, attribute: ir.Attr) -> ir.Attr:
 
 
 def _reference(
-    node: ir.Node, attributes: dict[str, ir.Attr], inputs: Sequence[np.ndarray | None], outer: Mapping[str, np.ndarray]
+    node: ir.Node, attributes: dict[str, ir.Attr], inputs: Sequence[np.ndarray | None], 
 ) -> list[np.ndarray]:
-    feeds: dict[str, np.ndarray] = dict(outer)
+    feeds: dict[str, np.ndarray] = {}
     names = []
     for value, array in zip(node.inputs, inputs, strict=True):
         names.append("" if value is None else f"in_{value.name}")

@@ -1,8 +1,8 @@
 """ONNX operators computed in float64, written from the standard for the check of a translation.
 
 ONNX's own reference implementation serves for the rest. These are here because it is slow on them (convolutions,
-pools, resizing, scattering) or because it leaks float32 (normalisation, GELU). Each takes the inputs as arrays (None for
-one left out) and the attributes that the node has, and returns the outputs.
+pooling, scattering) or because it leaks float32 (normalisation, GELU). Each takes the attributes that the node has and
+the inputs as arrays (None for one left out), and returns the outputs.
 """
 
 from __future__ import annotations

@@ -67,8 +67,8 @@ class Names:
         return self._cache[expression]
 
     def shape(self, tensor: torch.Tensor) -> list[int | str]:
-        """A fake tensor's shape."""
-        return [self.size(size) for size in tensor.shape]
+        """A fake tensor's shape, a complex one's with its last axis (real, imaginary)."""
+        return [*(self.size(size) for size in tensor.shape), *([2] if tensor.is_complex() else [])]
 
     def input_value(self, node: torch.fx.Node) -> ir.Value:
         """A graph input as the model takes it."""
@@ -76,6 +76,10 @@ class Names:
         if not isinstance(tensor, torch.Tensor):
             raise UnsupportedError(
                 f"the input {node.name!r} is a {type(tensor).__name__}; a port takes tensors, so fix that argument"
+            )
+        if tensor.is_complex():
+            raise UnsupportedError(
+                f"the input {node.name!r} is complex; take real numbers (…, 2) and apply torch.view_as_complex to them"
             )
         return ir.Value(
             name=node.name, shape=ir.Shape(self.shape(tensor)), type=ir.TensorType(from_torch(tensor.dtype))

@@ -19,6 +19,7 @@ from torch.export.graph_signature import ConstantArgument, InputKind
 from porter.converters.frontends.torch import control, symbols, table
 from porter.converters.frontends.torch.aliases import Aliases
 from porter.converters.frontends.torch.builder import Builder
+from porter.converters.frontends.torch.complexes import is_complex, which_complex
 from porter.converters.frontends.torch.decompose import Decompositions, tensor_arguments
 from porter.converters.frontends.torch.dtypes import from_torch
 from porter.converters.frontends.torch.fxgraph import by_schema, everywhere, is_inplace, live, meta
@@ -94,7 +95,7 @@ class Translator:
             return True
         if node not in self.live and node.graph is self.program.graph:
             return True
-        return table.find(target) is not None or self.decompositions.find(node) is not None
+        return table.find(node) is not None or self.decompositions.find(node) is not None
 
     # ---- values ----
 
@@ -130,6 +131,7 @@ class Translator:
             tensor = self.program.constants[spec.target]
         if not isinstance(tensor, torch.Tensor):
             raise ExportError(f"the constant {spec.target!r} is a {type(tensor).__name__}, not a tensor")
+        tensor = torch.view_as_real(tensor.resolve_conj()) if tensor.is_complex() else tensor
         kind = {InputKind.PARAMETER: "parameter", InputKind.BUFFER: "buffer"}.get(spec.kind, "constant")
         if kind == "constant" and tensor.numel() <= 64:
             return self.op.tensor(tensor.detach().cpu().numpy())
@@ -222,7 +224,7 @@ class Translator:
         self.op.shape = self.op.shapes[0] if tensors else None
 
     def _apply(self, node: torch.fx.Node, args: list[Any], kwargs: dict[str, Any]) -> Any:
-        rule = table.find(node.target)
+        rule = table.find(node)
         if rule is None:
             graph = self.decompositions.find(node)
             assert graph is not None
@@ -230,6 +232,7 @@ class Translator:
             return tuple(results) if isinstance(node.meta["val"], list | tuple) else results[0]
         if rule.promoted:
             self._promote(node, rule, args)
+        self.op.complex = [which_complex(argument) for argument in by_schema(node)[0]]
         try:
             return rule.function(self.op, *args, **kwargs)
         except (UnsupportedError, TypeError) as error:
@@ -308,6 +311,11 @@ class Translator:
             value = self.env[argument] if isinstance(argument, torch.fx.Node) else argument
             if value is None:
                 continue
+            if is_complex(argument):
+                raise UnsupportedError(
+                    f"{type(self.model).__name__} returns the complex tensor {argument.name!r}; "
+                    "return torch.view_as_real of it"
+                )
             if not isinstance(value, ir.Value):
                 value = self.op.constant(value, ir.DataType.INT64 if isinstance(value, int) else ir.DataType.FLOAT)
             results.append(self._distinct(value, results))

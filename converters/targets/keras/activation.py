@@ -4,11 +4,14 @@ from __future__ import annotations
 
 from porter.converters.codegen.nodes import Expr, Literal, Size, Weight, call, layer
 from porter.converters.targets.keras import keras_op
-from porter.converters.targets.keras.cast import dtype_name
+from porter.converters.targets.keras.cast import dtype_argument
 from porter.converters.targets.table import CannotBind
 from porter.converters.targets.types import Tensor
 
-_PLAIN = {"HardSwish": "hard_swish", **{name: name.lower() for name in ("Relu", "Sigmoid", "Softplus", "Softsign", "Tanh")}}
+_PLAIN = {
+    "HardSwish": "hard_swish",
+    **{name: name.lower() for name in ("Relu", "Sigmoid", "Softplus", "Softsign", "Tanh")},
+}
 
 
 @keras_op(*_PLAIN)
@@ -94,4 +97,6 @@ def softmax(x: Tensor, *, op: str, axis: int) -> Expr:
 def hardmax(x: Tensor, *, axis: int) -> Expr:
     size = x.shape[axis]
     classes = Size(size) if isinstance(size, str) else size
-    return call("ops.one_hot", call("ops.argmax", x, axis=axis), classes, axis=axis, dtype=dtype_name(x.dtype))
+    return call(
+        "ops.one_hot", call("ops.argmax", x, axis=axis), classes, axis=axis % x.rank, dtype=dtype_argument(x.dtype)
+    )

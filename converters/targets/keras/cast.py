@@ -15,7 +15,11 @@ _NAMES = {
     ir.DataType.FLOAT16: "float16",
     ir.DataType.BFLOAT16: "bfloat16",
     ir.DataType.BOOL: "bool",
-    **{getattr(ir.DataType, f"{sign}INT{bits}"): f"{sign.lower()}int{bits}" for sign in ("", "U") for bits in (8, 16, 32, 64)},
+    **{
+        getattr(ir.DataType, f"{sign}INT{bits}"): f"{sign.lower()}int{bits}"
+        for sign in ("", "U")
+        for bits in (8, 16, 32, 64)
+    },
 }
 # Inputs that only say where to read: Keras takes them in any integer type.
 _INDEX_INPUTS = {"Gather": 1, "GatherElements": 1, "GatherND": 1, "OneHot": 0, "ScatterElements": 1, "ScatterND": 1}
@@ -28,19 +32,30 @@ def dtype_name(dtype: ir.DataType) -> str:
     return _NAMES[dtype]
 
 
-def cast_to(x: Expr, source: ir.DataType, target: ir.DataType) -> Expr:
-    """`x` in another type. An integer made float takes the type that the layer computes in, which is float32 or, in
-    mixed or double precision, what it is multiplied with.
+def dtype_argument(dtype: ir.DataType) -> Expr:
+    """The type of something new. ONNX's float32 is the type that the layer computes in: what is made so meets tensors
+    that are double or half where the layer is.
     """
+    return Verbatim("self.compute_dtype") if dtype == ir.DataType.FLOAT else Literal(dtype_name(dtype))
+
+
+def cast_to(x: Expr, source: ir.DataType, target: ir.DataType) -> Expr:
+    """`x` in another type; from one float type to another it is the one that ONNX names."""
     if source == target:
         return x
-    if target == ir.DataType.FLOAT and not source.is_floating_point():
-        return call("ops.cast", x, Verbatim("self.compute_dtype"))
-    return call("ops.cast", x, Literal(dtype_name(target)))
+    name = Literal(dtype_name(target)) if source.is_floating_point() else dtype_argument(target)
+    return call("ops.cast", x, name)
+
+
+def refuse_uint64(x: Tensor) -> None:
+    """Where Keras unites the types of two operands, it makes uint64 of them uint32."""
+    if x.dtype == ir.DataType.UINT64:
+        raise CannotBind("Keras computes with uint64 in 32 bits")
 
 
 def kept(x: Expr, out: Tensor) -> Expr:
     """`x` in the type of `out`: with a number beside it, Keras widens the narrow integers to int32."""
+    refuse_uint64(out)
     wide = (ir.DataType.INT32, ir.DataType.INT64)
     return x if not out.dtype.is_integer() or out.dtype in wide else call("ops.cast", x, dtype_name(out.dtype))
 

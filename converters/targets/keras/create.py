@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import numpy as np
-import onnx_ir as ir
 
-from porter.converters.codegen.nodes import Expr, Literal, Size, call
+from porter.converters.codegen.nodes import Expr, call
 from porter.converters.targets.keras import keras_op
-from porter.converters.targets.keras.cast import dtype_name
+from porter.converters.targets.keras.cast import dtype_argument
 from porter.converters.targets.keras.shape import filled, sizes_of
+from porter.converters.targets.table import CannotBind
 from porter.converters.targets.types import Dims, Number, Tensor
 
 
@@ -24,9 +24,11 @@ def size(x: Tensor) -> Expr:
 
 @keras_op("Range", layout="fixed")
 def integer_range(start: Dims, limit: Dims, delta: Dims, *, out: Tensor) -> Expr:
+    if not out.dtype.is_integer():
+        raise CannotBind("the range counts in fractions")
     bounds = [start[0], limit[0]] if delta != (1,) or start != (0,) else [limit[0]]
     steps = [] if delta == (1,) else [delta[0]]
-    return call("ops.arange", *bounds, *steps, dtype=dtype_name(out.dtype))
+    return call("ops.arange", *bounds, *steps, dtype=dtype_argument(out.dtype))
 
 
 @keras_op("Range", layout="fixed")
@@ -36,8 +38,7 @@ def number_range(start: Number, limit: Number, delta: Number) -> Expr:
 
 @keras_op("Range", layout="fixed")
 def computed_range(start: Tensor, limit: Tensor, delta: Tensor, *, out: Tensor) -> Expr:
-    dtype = None if out.dtype == ir.DataType.FLOAT else dtype_name(out.dtype)
-    return call("ops.arange", start, limit, delta, dtype=dtype)
+    return call("ops.arange", start, limit, delta, dtype=dtype_argument(out.dtype))
 
 
 @keras_op("ConstantOfShape", layout="fixed")
@@ -54,4 +55,4 @@ def constant_of_computed_shape(sizes: Tensor, *, out: Tensor, value: np.ndarray 
 def eye_like(x: Tensor, *, out: Tensor, k: int, dtype: int = 0) -> Expr:
     """`dtype` is already that of the output."""
     rows, columns = sizes_of(x)
-    return call("ops.eye", rows, None if rows == columns else columns, k=k, dtype=dtype_name(out.dtype))
+    return call("ops.eye", rows, None if rows == columns else columns, k=k, dtype=dtype_argument(out.dtype))

@@ -7,7 +7,7 @@ from functools import reduce
 from porter.converters.codegen.nodes import Binary, Expr, Literal, call
 from porter.converters.graph.canonical import constant_of
 from porter.converters.targets.keras import keras_op
-from porter.converters.targets.keras.cast import dtype_name, kept
+from porter.converters.targets.keras.cast import cast_to, dtype_name, kept, refuse_uint64
 from porter.converters.targets.table import CannotBind
 from porter.converters.targets.types import Number, Tensor
 
@@ -47,7 +47,7 @@ def power(x: Tensor, y: Tensor) -> Expr:
     if x.dtype == y.dtype:
         return x**y
     if x.dtype.is_floating_point():
-        return x ** call("ops.cast", y, dtype_name(x.dtype))
+        return x ** cast_to(y, y.dtype, x.dtype)
     return call("ops.cast", call("ops.power", x, y), dtype_name(x.dtype))
 
 
@@ -106,7 +106,25 @@ _FUNCTIONS = {
     "BitwiseNot": "bitwise_not",
     "IsNaN": "isnan",
     "Not": "logical_not",
-    **{name: name.lower() for name in ("Abs", "Ceil", "Cos", "Cosh", "Erf", "Exp", "Floor", "Log", "Round", "Sign", "Sin", "Sinh", "Sqrt", "Tan")},
+    **{
+        name: name.lower()
+        for name in (
+            "Abs",
+            "Ceil",
+            "Cos",
+            "Cosh",
+            "Erf",
+            "Exp",
+            "Floor",
+            "Log",
+            "Round",
+            "Sign",
+            "Sin",
+            "Sinh",
+            "Sqrt",
+            "Tan",
+        )
+    },
 }
 
 
@@ -119,7 +137,9 @@ def function(x: Tensor, *, op: str) -> Expr:
 def is_inf(x: Tensor, *, detect_negative: int, detect_positive: int) -> Expr:
     if not (detect_negative or detect_positive):
         return call("ops.zeros_like", x, dtype="bool")
-    return call("ops.isinf" if detect_negative and detect_positive else "ops.isposinf" if detect_positive else "ops.isneginf", x)
+    return call(
+        "ops.isinf" if detect_negative and detect_positive else "ops.isposinf" if detect_positive else "ops.isneginf", x
+    )
 
 
 # ***** comparisons and logic *****
@@ -141,11 +161,13 @@ _RELATIONS = {
 
 @keras_op(*_RELATIONS)
 def relation(x: Tensor, y: Tensor, *, op: str) -> Expr:
+    refuse_uint64(x)
     return call(f"ops.{_RELATIONS[op]}", x, y)
 
 
 @keras_op("BitShift")
 def bit_shift(x: Tensor, y: Tensor, *, direction: str) -> Expr:
+    refuse_uint64(x)
     return call({"LEFT": "ops.left_shift", "RIGHT": "ops.right_shift"}[direction], x, y)
 
 

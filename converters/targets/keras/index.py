@@ -9,10 +9,10 @@ import onnx_ir as ir
 from porter.converters.codegen.nodes import Expr, Literal, Size, Weight, call, layer
 from porter.converters.graph.canonical import constant_of
 from porter.converters.targets.keras import keras_op
-from porter.converters.targets.keras.cast import as_int64, dtype_name
+from porter.converters.targets.keras.cast import as_int64, dtype_argument
 from porter.converters.targets.keras.shape import slice_of
 from porter.converters.targets.table import CannotBind
-from porter.converters.targets.types import Array, Int, Number, Tensor
+from porter.converters.targets.types import Array, Int, Tensor
 
 # ***** reading *****
 
@@ -105,13 +105,20 @@ def one_hot(indices: Tensor, depth: Int, values: Array, *, axis: int, out: Tenso
         positions = call("ops.cast", indices, "int64")
     if not _counts_up(indices):
         positions = call("ops.where", call("ops.less", positions, 0), positions + int(depth), positions)
-    found = call("ops.one_hot", positions, int(depth), axis=axis, dtype=dtype_name(out.dtype))
+    found = call(
+        "ops.one_hot", positions, int(depth), axis=_new_axis(axis, indices.rank), dtype=dtype_argument(out.dtype)
+    )
     if (off, on) == (0, 1):
         return found
     if out.dtype == ir.DataType.BOOL:
         return call("ops.logical_not", found)
     scaled = found if on - off == 1 else found * Literal(on - off)
     return scaled if off == 0 else scaled + off
+
+
+def _new_axis(axis: int, rank: int) -> int:
+    """Counted from the front unless it is the last: TensorFlow takes no other negative axis here."""
+    return -1 if axis in (-1, rank) else axis % (rank + 1)
 
 
 def _counts_up(indices: Tensor) -> bool:

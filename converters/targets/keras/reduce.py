@@ -9,7 +9,6 @@ import onnx_ir as ir
 from porter.converters.codegen.nodes import Expr, Literal, Size, call
 from porter.converters.targets.keras import keras_op
 from porter.converters.targets.keras.cast import as_int64, dtype_name
-from porter.converters.targets.table import CannotBind
 from porter.converters.targets.types import Dims, Int, Ints, Tensor
 
 _Axis = int | tuple[int, ...] | None

@@ -28,7 +28,11 @@ def sizes_of(value: Tensor) -> tuple[int | Size, ...]:
 
 def target_shape(out: Tensor) -> tuple[int | Size, ...]:
     """The argument of `reshape`: one size that is not a number, or is nowhere told, is left to Keras."""
-    unknown = out.shape.index("?") if "?" in out.shape else next((i for i, d in enumerate(out.shape) if isinstance(d, str)), None)
+    unknown = (
+        out.shape.index("?")
+        if "?" in out.shape
+        else next((i for i, d in enumerate(out.shape) if isinstance(d, str)), None)
+    )
     rest = [-1 if axis == unknown else size for axis, size in enumerate(out.shape)]
     if "?" in rest:
         raise CannotBind(f"the shape {out.shape} depends on data")
@@ -66,7 +70,11 @@ def transpose(x: Tensor, *, perm: Ints) -> Expr:
 @keras_op("Squeeze", layout="fixed")
 def squeeze(x: Tensor, axes: Ints | None = None) -> Expr:
     """Keras insists that a size is known to be one; where it is not, the only element is read."""
-    gone = sorted(axis % x.rank for axis in axes) if axes is not None else [i for i, size in enumerate(x.shape) if size == 1]
+    gone = (
+        sorted(axis % x.rank for axis in axes)
+        if axes is not None
+        else [i for i, size in enumerate(x.shape) if size == 1]
+    )
     if any(x.shape[axis] != 1 for axis in gone):
         return x[tuple(Literal(0 if axis in gone else slice(None)) for axis in range(gone[-1] + 1))]
     return call("ops.squeeze", x, axis=gone[0] if len(gone) == 1 else tuple(gone)) if gone else x
@@ -135,12 +143,20 @@ def slice_(x: Tensor, starts: Dims, ends: Dims, axes: Ints | None = None, steps:
 def slice_of(start: int | Expr | None, stop: int | Expr | None, step: int = 1) -> Expr:
     """`start:stop:step`, of numbers or sizes."""
     if isinstance(start, Expr) or isinstance(stop, Expr):
-        return call("slice", *(Literal(part) if not isinstance(part, Expr) else part for part in (start, stop, *([step] if step != 1 else []))))
+        return call(
+            "slice",
+            *(
+                Literal(part) if not isinstance(part, Expr) else part
+                for part in (start, stop, *([step] if step != 1 else []))
+            ),
+        )
     return Literal(slice(start, stop, None if step == 1 else step))
 
 
 @keras_op("Slice", axes=["axes"])
-def slice_computed(x: Tensor, starts: Tensor, ends: Tensor, axes: Ints | None = None, steps: Ints | None = None) -> Expr:
+def slice_computed(
+    x: Tensor, starts: Tensor, ends: Tensor, axes: Ints | None = None, steps: Ints | None = None
+) -> Expr:
     axes = axes if axes is not None else tuple(range(starts.shape[0]))
     steps = steps if steps is not None else (1,) * len(axes)
     items: list[Expr] = [Literal(slice(None))] * x.rank

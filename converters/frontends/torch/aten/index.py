@@ -9,6 +9,7 @@ import onnx_ir as ir
 
 from porter.converters.frontends.torch.builder import Builder
 from porter.converters.frontends.torch.table import aten
+from porter.converters.opset import SIZE, TRAINING
 from porter.errors import UnsupportedError
 
 Value = ir.Value
@@ -24,7 +25,7 @@ def embedding(
     sparse: bool = False,
 ) -> Value:
     """The padding row is a fact for training: it gets no gradient from the lookup."""
-    facts = {"porter.training": f'{{"padding_idx": {padding_idx}}}'} if padding_idx >= 0 else None
+    facts = {TRAINING: f'{{"padding_idx": {padding_idx}}}'} if padding_idx >= 0 else None
     return op.Gather(weight, indices, axis=0, facts=facts)
 
 
@@ -42,16 +43,32 @@ def embedding_bag(
     padding_idx: int | None = None,
 ) -> tuple[Value, None, None, None]:
     """Bags of one fixed length, as `nn.EmbeddingBag` makes them of a 2-D index: offsets are 0, n, 2n, …"""
-    length = op.fixed_bag_length(indices, offsets)
-    if length is None:
+    length = _bag_length(indices, offsets)
+    if length is None or include_last_offset:
         raise UnsupportedError("embedding_bag with offsets of its own: bags of different lengths; give a 2-D index")
     if padding_idx not in (None, -1):
         raise UnsupportedError("embedding_bag with padding_idx")
-    bags = op.Reshape(op.Gather(weight, indices, axis=0), [-1, length, int(weight.shape[1])])
+    depth = int(weight.shape[1])
+    bags = op.Reshape(op.Gather(weight, indices, axis=0), op.vector([-1, length, depth]))
     if per_sample_weights is not None:
-        bags = op.Mul(bags, op.Reshape(per_sample_weights, [-1, length, 1]))
+        bags = op.Mul(bags, op.Reshape(per_sample_weights, op.vector([-1, length, 1])))
     reduce = {0: op.ReduceSum, 1: op.ReduceMean, 2: op.ReduceMax}[mode]
     return reduce(bags, [1], keepdims=0), None, None, None
+
+
+def _bag_length(indices: Value, offsets: Value) -> int | Value | None:
+    """n where the offsets are 0, n, 2n, … up to the number of indices, which is how torch flattens a 2-D index."""
+    steps = offsets.producer()
+    if steps is None or steps.op_type != "Range":
+        return None
+    start, limit, step = steps.inputs
+    if start.const_value is None or start.const_value.numpy() != 0:
+        return None
+    total = limit.metadata_props.get(SIZE) if limit.const_value is None else int(limit.const_value.numpy())
+    count = indices.shape[0] if isinstance(indices.shape[0], int) else indices.shape[0].value
+    if total != count:
+        return None
+    return step if step.const_value is None else int(step.const_value.numpy())
 
 
 @aten("index_select")

@@ -23,7 +23,9 @@ def gather_nd(x, indices, batch_dims=0):
     sizes, rest = shape[batch_dims : batch_dims + depth], shape[batch_dims + depth :]
     positions = flat_positions(indices, sizes)
     if batch_dims:
-        rows = ops.reshape(ops.arange(math.prod(batch), dtype=positions.dtype), (*batch, *[1] * (len(positions.shape) - batch_dims)))
+        rows = ops.reshape(
+            ops.arange(math.prod(batch), dtype=positions.dtype), (*batch, *[1] * (len(positions.shape) - batch_dims))
+        )
         positions = positions + rows * ops.cast(math.prod(sizes), positions.dtype)
     return ops.take(ops.reshape(x, (-1, *rest)), positions, axis=0)
 
@@ -48,10 +50,12 @@ def scatter_nd(x, indices, updates, reduction=None):
 
 
 def scatter_elements(x, indices, updates, axis=0, reduction=None):
-    """`x` with each of `updates` written, or combined, where `indices` says along `axis` and else where it is itself."""
+    """`x` with each of `updates` written, or combined, at its own place except along `axis`, where `indices` tells it."""
     shape = ops.shape(indices)
     grid = [
-        ops.broadcast_to(ops.reshape(ops.arange(size, dtype=indices.dtype), [-1 if i == at else 1 for i in range(len(shape))]), shape)
+        ops.broadcast_to(
+            ops.reshape(ops.arange(size, dtype=indices.dtype), [-1 if i == at else 1 for i in range(len(shape))]), shape
+        )
         for at, size in enumerate(shape)
     ]
     grid[axis] = indices

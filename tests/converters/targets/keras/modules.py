@@ -16,15 +16,22 @@ from porter.converters.pipeline import Generated, generate
 from tests.converters.targets.keras.nodes import loaded
 
 
-class Function(torch.nn.Module):
-    """A function as a module."""
+class OfOne(torch.nn.Module):
+    """A function or module of one tensor, as a child."""
 
     def __init__(self, function: Any) -> None:
         super().__init__()
         self.function = function
 
-    def forward(self, *args: Any) -> Any:
-        return self.function(*args)
+    def forward(self, x: torch.Tensor) -> Any:
+        return self.function(x)
+
+
+class OfTwo(OfOne):
+    """A function or module of two tensors, as a child."""
+
+    def forward(self, x: torch.Tensor, y: torch.Tensor) -> Any:  # type: ignore[override]
+        return self.function(x, y)
 
 
 def randomized(module: torch.nn.Module, seed: int = 0) -> torch.nn.Module:
@@ -38,10 +45,18 @@ def randomized(module: torch.nn.Module, seed: int = 0) -> torch.nn.Module:
     return module.eval()
 
 
-def port_of(module: torch.nn.Module, inputs: Sequence[torch.Tensor], *, native: bool, dynamic: Any) -> tuple[Any, Generated]:
+def port_of(
+    module: torch.nn.Module, inputs: Sequence[torch.Tensor], *, native: bool, dynamic: Any
+) -> tuple[Any, Generated]:
     """The Keras model that porter writes, built and with its weights."""
-    graph: ir.Model = translate(export(module, tuple(inputs), dynamic), module, dynamic if isinstance(dynamic, dict) else None)
-    arrays = {name: value.const_value.numpy() for name, value in graph.graph.initializers.items() if value.const_value is not None}
+    graph: ir.Model = translate(
+        export(module, tuple(inputs), dynamic), module, dynamic if isinstance(dynamic, dict) else None
+    )
+    arrays = {
+        name: value.const_value.numpy()
+        for name, value in graph.graph.initializers.items()
+        if value.const_value is not None
+    }
     generated = generate(graph, native=native)
     return loaded(generated, arrays), generated
 
@@ -61,23 +76,32 @@ def check_module(
     """
     import tensorflow as tf
 
-    module = randomized(Function(module))
-    port, generated = port_of(module, [x.float() if x.is_floating_point() else x for x in inputs], native=native, dynamic=dynamic)
+    module = randomized({1: OfOne, 2: OfTwo}[len(inputs)](module))
+    port, generated = port_of(
+        module, [x.float() if x.is_floating_point() else x for x in inputs], native=native, dynamic=dynamic
+    )
     exact = copy.deepcopy(module).double()
     ranks = [(x.dim(), x.numpy().dtype) for x in inputs]
-    sizes = [[None if not isinstance(spec.shape[a], int) else spec.shape[a] for a in spec.permutation] for spec in generated.inputs]
+    sizes = [
+        [None if not isinstance(spec.shape[a], int) else spec.shape[a] for a in spec.permutation]
+        for spec in generated.inputs
+    ]
     signature = [tf.TensorSpec(shape, dtype) for shape, (_, dtype) in zip(sizes, ranks, strict=True)]
     traced = tf.function(port, input_signature=signature)
     for given in (inputs, *others):
         with torch.no_grad():
             wanted = exact(*given)
-        feeds = [tf.constant(x.numpy().transpose(spec.permutation)) for x, spec in zip(given, generated.inputs, strict=True)]
+        feeds = [
+            tf.constant(x.numpy().transpose(spec.permutation)) for x, spec in zip(given, generated.inputs, strict=True)
+        ]
         for found in (port(*feeds), traced(*feeds)):
             pairs = zip(_listed(found), _listed(wanted), generated.outputs, strict=True)
             for got, right, spec in pairs:
                 expected = right.numpy().transpose(spec.permutation)
                 assert tuple(got.shape) == expected.shape, f"{got.shape} is not {expected.shape}\n{generated.source}"
-                np.testing.assert_allclose(np.asarray(got), expected, rtol=rtol, atol=atol, equal_nan=True, err_msg=generated.source)
+                np.testing.assert_allclose(
+                    np.asarray(got), expected, rtol=rtol, atol=atol, equal_nan=True, err_msg=generated.source
+                )
     return generated.source
 
 

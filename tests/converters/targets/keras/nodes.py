@@ -64,7 +64,9 @@ def graph_of(case: Case, *, spatial: bool = False, dynamic: bool | None = None) 
     nodes.append(helper.make_node(case.op, names, made, domain=case.domain, **case.attributes))
     inputs = [_info(name, given[name], dynamic=dynamic) for name in run_time]
     constants = [onnx.numpy_helper.from_array(_typed(given[name]), name) for name in given if name not in run_time]
-    graph = helper.make_graph(nodes, "Model", inputs, [helper.make_empty_tensor_value_info(o) for o in outputs], constants)
+    graph = helper.make_graph(
+        nodes, "Model", inputs, [helper.make_empty_tensor_value_info(o) for o in outputs], constants
+    )
     model = helper.make_model(graph, opset_imports=[helper.make_opsetid("", OPSET)])
     inferred = onnx.shape_inference.infer_shapes(model, data_prop=True)
     return inferred
@@ -88,8 +90,16 @@ def loaded(generated: Generated, arrays: dict[str, np.ndarray]) -> Any:
     namespace: dict[str, Any] = {"__name__": "generated"}
     exec(compile(generated.source, "model.py", "exec"), namespace)
     model = namespace[generated.root]()
-    specs = [spec for spec in generated.inputs]
-    model(*(keras.Input(batch_shape=[None if isinstance(d, str) else d for d in (s.shape[a] for a in s.permutation)], dtype=s.dtype) for s in specs))
+    specs = generated.inputs
+    model(
+        *(
+            keras.Input(
+                batch_shape=[None if isinstance(d, str) else d for d in (s.shape[a] for a in s.permutation)],
+                dtype=s.dtype,
+            )
+            for s in specs
+        )
+    )
     for name, array in generated.arrays(arrays).items():
         owner: Any = model
         *path, last = name.split(".")
@@ -99,17 +109,25 @@ def loaded(generated: Generated, arrays: dict[str, np.ndarray]) -> Any:
     return model
 
 
-def run(case: Case, *, spatial: bool = False, dynamic: bool | None = None) -> tuple[list[np.ndarray], list[np.ndarray], str]:
+def run(
+    case: Case, *, spatial: bool = False, dynamic: bool | None = None
+) -> tuple[list[np.ndarray], list[np.ndarray], str]:
     """(what the port computes, what ONNX computes, the source), both from the same doubles."""
     import keras
     import tensorflow as tf
 
     model = graph_of(case, spatial=spatial, dynamic=dynamic)
     port, generated = ported(model, case.weights)
-    feeds = [array for name, array in case.inputs.items() if array is not None and name not in (*case.weights, *case.constants)]
+    feeds = [
+        array
+        for name, array in case.inputs.items()
+        if array is not None and name not in (*case.weights, *case.constants)
+    ]
     tensors = [keras.ops.convert_to_tensor(array) for array in feeds]
     got = port(*tensors)
-    traced = tf.function(port, input_signature=[tf.TensorSpec([None] * t.shape.rank, t.dtype) for t in tensors])(*tensors)
+    traced = tf.function(port, input_signature=[tf.TensorSpec([None] * t.shape.rank, t.dtype) for t in tensors])(
+        *tensors
+    )
     found = [np.asarray(value) for value in (got if isinstance(got, list | tuple) else [got])]
     for eager, compiled in zip(found, traced if isinstance(traced, list | tuple) else [traced], strict=True):
         np.testing.assert_allclose(eager, np.asarray(compiled), rtol=1e-12, equal_nan=True, err_msg="eager and traced")
@@ -121,11 +139,17 @@ def expected(model: onnx.ModelProto, case: Case) -> list[np.ndarray]:
     bare = graph_of(case)
     del bare.graph.initializer[:]
     feeds = {name: array for name, array in case.inputs.items() if array is not None}
-    bare.graph.input.extend(_info(name, array, dynamic=True) for name, array in feeds.items() if name not in {i.name for i in bare.graph.input})
+    bare.graph.input.extend(
+        _info(name, array, dynamic=True)
+        for name, array in feeds.items()
+        if name not in {i.name for i in bare.graph.input}
+    )
     return [np.asarray(value) for value in ReferenceEvaluator(bare).run(None, feeds)]
 
 
-def check(case: Case, *, spatial: bool = False, dynamic: bool | None = None, rtol: float = 1e-12, atol: float = 1e-12) -> str:
+def check(
+    case: Case, *, spatial: bool = False, dynamic: bool | None = None, rtol: float = 1e-12, atol: float = 1e-12
+) -> str:
     """Assert that port and ONNX agree in value, shape and kind of type; the source for further looks."""
     found, wanted, source = run(case, spatial=spatial, dynamic=dynamic)
     assert len(found) == len(wanted), source

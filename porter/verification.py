@@ -1,0 +1,116 @@
+"""`porter.verify`: two models, whatever they are, as runners of one verdict."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+
+from porter.errors import InputError, UnsupportedError
+from porter.ports import Port
+from porter.signature import as_array, filled, leaves
+
+
+def verify(source: Any, target_or_port: Any, inputs: Any = None, level: str = "forward", *, shapes: Any = None) -> Any:
+    """Judge whether a target model is the source model; see `docs/verification.md`.
+
+    Args:
+        source: the model that is right by definition: an `nn.Module`, or a reference or path to one.
+        target_or_port: a `Port`, a port directory, a Keras model or an `nn.Module`.
+        inputs: example inputs as the source takes them.
+        level: "forward".
+        shapes: per flat input its symbolic shape, to try sizes that were never traced; a port brings its own.
+
+    Raises:
+        InputError, ReferenceError_: an argument does not fit.
+        InconclusiveError: nothing could be compared.
+    """
+    if level != "forward":
+        raise UnsupportedError(f"level={level!r} is not there yet; forward is")
+    from porter.equivalence.forward import verify_forward
+
+    source, inputs, _ = _source(source, inputs)
+    pair = target_or_port
+    if isinstance(pair, str | Path):
+        pair = Port(pair) if (Path(pair) / "port.json").is_file() else _referenced(pair)
+    examples = pair.flat(inputs) if isinstance(pair, Port) else [as_array(leaf) for leaf in leaves(inputs)]
+    modules = None
+    if isinstance(pair, Port):
+        shapes = shapes or [spec["shape"] for spec in pair.manifest["inputs"]]
+        modules = pair.manifest["modules"]
+    return verify_forward(_torch_runner(source, inputs), _target_runner(pair, inputs), examples, _named(shapes), modules=modules)
+
+
+def _source(source: Any, inputs: Any) -> tuple[Any, Any, str | None]:
+    reference = None
+    if isinstance(source, str | Path):
+        from porter import references
+
+        loaded = references.load(str(source))
+        source, inputs, reference = loaded.model, loaded.inputs if inputs is None else inputs, loaded.reference
+    if inputs is None:
+        raise InputError("no example inputs: give a tuple of positional arguments or a dict of keyword arguments")
+    return source, inputs, reference
+
+
+def _referenced(reference: str | Path) -> Any:
+    from porter import references
+
+    return references.load(str(reference)).model
+
+
+def _is_torch(model: Any) -> bool:
+    return any(cls.__module__.partition(".")[0] == "torch" for cls in type(model).__mro__)
+
+
+def source_call(inputs: Any) -> Any:
+    """A call that puts flat tensors back into the nesting of `inputs`."""
+
+    def call(module: Any, tensors: Any) -> Any:
+        nested = filled(inputs, iter(tensors))
+        if isinstance(nested, dict):
+            return module(**nested)
+        return module(*nested) if isinstance(nested, tuple | list) else module(nested)
+
+    return call
+
+
+def _torch_runner(model: Any, inputs: Any) -> Any:
+    from porter.runners.torch import TorchRunner
+
+    if not _is_torch(model):
+        raise UnsupportedError(f"a source of type {type(model).__name__}: this version verifies PyTorch sources")
+    return TorchRunner(model, call=source_call(inputs))
+
+
+def _target_runner(target: Any, inputs: Any) -> Any:
+    if isinstance(target, Port):
+        from porter.runners.keras import KerasRunner
+
+        manifest = target.manifest
+        return KerasRunner(
+            target.load,
+            name=f"port {target.path}",
+            call=lambda model, tensors: model(*tensors),
+            mode="function",
+            input_permutations=[spec["permutation"] for spec in manifest["inputs"]],
+            output_permutations=[spec["permutation"] for spec in manifest["outputs"]],
+        )
+    if _is_torch(target):
+        return _torch_runner(target, inputs)
+    from porter.runners.keras import KerasRunner
+
+    return KerasRunner.from_model(target, call=lambda model, tensors: model(*tensors))
+
+
+def _named(shapes: Any) -> Any:
+    """Shapes whose symbolic entries are plain names; a derived size is no size of its own to choose."""
+    if shapes is None:
+        return None
+    return [[size if isinstance(size, int) or str(size).isidentifier() else _fail(size) for size in shape] for shape in shapes]
+
+
+def _fail(size: Any) -> int:
+    raise InputError(f"the symbolic size {size!r} is an expression; name each size of an input")
+
+
