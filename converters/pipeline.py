@@ -199,7 +199,8 @@ def _assemble(program: Program, dialect: Any, package: str, signature: list, int
     from porter.converters.targets.keras.module import InputSpec, module_text
 
     *_, root = program.templates
-    classes = [ClassWriter(dialect, template, root=template is root).text() for template in program.templates]
+    arguments = {template.name: template.arguments for template in program.templates}
+    classes = [ClassWriter(dialect, template, arguments, root=template is root).text() for template in program.templates]
     orders = [*interface.inputs, *interface.outputs]
     specs = [
         ValueSpec(value.name or "", str(value.dtype.numpy()) if value.dtype is not None else "float32", tuple(d if isinstance(d, int) else str(d.value) for d in shape), order)

@@ -57,7 +57,9 @@ class Source(WeightExpr):
     def evaluate(self, sources: Mapping[str, np.ndarray]) -> np.ndarray:
         if self.name not in sources:
             raise WeightsError(f"the source tensor {self.name!r} is missing")
-        array = sources[self.name]
+        array = np.asarray(sources[self.name])
+        if np.iscomplexobj(array) and (*array.shape, 2) == self.full:  # ports hold (real, imaginary) as a last axis
+            array = np.stack([array.real, array.imag], axis=-1)
         if tuple(array.shape) != self.full:
             raise WeightsError(f"the source tensor {self.name!r} has shape {list(array.shape)}, the port needs {list(self.full)}")
         return array[tuple(slice(*bounds) for bounds in self.box)]

@@ -64,6 +64,7 @@ class Body:
     variables: list[Variable] = field(default_factory=list)
     children: dict[Path, str] = field(default_factory=dict)  # attribute -> path of the module that has its own class
     trains: bool = False  # whether anything in it behaves differently in training
+    facts: dict[str, Any] = field(default_factory=dict)  # the module's own simple attributes, which name arguments
 
 
 @dataclass
@@ -99,10 +100,11 @@ def within(path: str, scope: str) -> bool:
 class BodyBuilder:
     """Makes the body of one call."""
 
-    def __init__(self, context: Context, node: Call) -> None:
+    def __init__(self, context: Context, node: Call, *, functions_as_layers: bool = False) -> None:
         self.context = context
+        self.functions_as_layers = functions_as_layers
         self.call = node
-        self.body = Body(node)
+        self.body = Body(node, facts=dict(context.modules.get(node.path, {}).get("attributes", {})))
         self.numbers: dict[ir.Value, int] = {}
         self.sizes = SizeFinder()
         self._layers: dict[Path, Layer] = {}
@@ -137,7 +139,22 @@ class BodyBuilder:
 
     def _statement(self, statement: Statement) -> None:
         expr = transform(statement.expr, lambda part: self._localized(part, statement))
+        if self.functions_as_layers and statement.path != self.call.path:
+            expr = self._as_attribute(expr, statement)
         self._define(statement.outputs, expr, statement.frames)
+
+    def _as_attribute(self, expr: Expr, statement: Statement) -> Expr:
+        """A function that the author has as a module of its own (an activation) as a layer of its own."""
+        values = {part for part in walk(expr) if isinstance(part, Local)}
+        if isinstance(expr, Invoke) or len(values) != 1:
+            return expr
+        value = next(iter(values))
+        construct = self.context.dialect.as_layer(expr, value)
+        path = self.relative(statement.path)
+        if construct is None or not path or self.body.definitions.get(path, construct) != construct:
+            return expr
+        self.body.definitions[path] = construct
+        return Invoke(path, (value,))
 
     def _localized(self, part: Expr, statement: Statement) -> Expr | None:
         if isinstance(part, Ref):

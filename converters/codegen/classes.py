@@ -143,35 +143,51 @@ class _Planner:
             for path, calls in members.items():
                 self._sequential(path, calls)
             return
-        bodies = {path: self._body(path, calls) for path, calls in members.items()}
-        variants = self._variants(bodies)
-        if len(variants) > 1:
-            explicit = {path: self.context.dialect.explicit_padding(body) for path, body in bodies.items()}
-            fewer = self._variants(explicit)
-            if len(fewer) < len(variants):
-                bodies, variants = explicit, fewer
+        bodies, variants = self._fewest_variants(members)
         self.bodies.update(bodies)
         for index, variant in enumerate(variants):
             self._template(cls, index, [(path, bodies[path]) for path in variant])
 
-    def _variants(self, bodies: dict[str, Body]) -> list[list[str]]:
-        """Instances that can share a class, the largest first in each."""
+    def _fewest_variants(self, members: dict[str, list[Call]]) -> tuple[dict[str, Body], list[list[str]]]:
+        """The first way of writing the bodies that needs the fewest classes."""
+        best: tuple[tuple[int, int], dict[str, Body], list[list[str]]] | None = None
+        for as_layers in (False, True):
+            plain = {path: self._body(path, calls, functions_as_layers=as_layers) for path, calls in members.items()}
+            for form in self.context.dialect.padding_forms:
+                bodies = {path: form(body) for path, body in plain.items()}
+                variants, arguments = self._variants(bodies)
+                cost = (len(variants), arguments)
+                if best is None or cost < best[0]:
+                    best = cost, bodies, variants
+                if cost == (1, 0):
+                    return bodies, variants
+            if best is not None and best[0][0] == 1:
+                break
+        assert best is not None
+        return best[1:]
+
+    def _variants(self, bodies: dict[str, Body]) -> tuple[list[list[str]], int]:
+        """Instances that can share a class, and how many arguments that takes (a flag counts more than a number)."""
         variants: list[list[str]] = []
-        for path in bodies:
-            for variant in variants:
+        costs: list[int] = []
+        for path in sorted(bodies, key=lambda p: -len(bodies[p].lines)):  # the fullest first: others lack something of it
+            for index, variant in enumerate(variants):
                 try:
-                    unify("_", [bodies[p] for p in (*variant, path)], self.context.dialect)
+                    template, _ = unify("_", [bodies[p] for p in (*variant, path)], self.context.dialect)
                 except Differ:
                     continue
                 variant.append(path)
+                costs[index] = sum(3 if argument.default is False else 2 for argument in template.arguments)
                 break
             else:
                 variants.append([path])
-        return variants
+                costs.append(0)
+        return variants, sum(costs)
 
     def _template(self, cls: str, index: int, members: list[tuple[str, Body]]) -> None:
         name = self._class_name(cls, index, members)
         template, constructs = unify(name, [body for _, body in members], self.context.dialect)
+        template.body.lines = inline(template.body.lines, template.body.outputs)
         self.templates.append(template)
         for (path, body), construct in zip(members, constructs, strict=True):
             self.context.constructs[path] = construct
@@ -185,18 +201,22 @@ class _Planner:
             name = f"{name}_"
         if index or name in self.names:
             words = [part for part in members[0][0].split(".") if not part.isdigit()]
-            lead = "".join(word.capitalize() for word in (words[-1] if words else "other").split("_"))
-            name = f"{lead}{name}" if f"{lead}{name}" not in self.names else f"{name}Variant"
+            lead = "".join(word.capitalize() for word in (words[-1] if words else "other").rstrip("0123456789").split("_"))
+            name = f"{lead}{name}" if lead and lead != name and f"{lead}{name}" not in self.names else f"{name}Variant"
         while name in self.names:
             name += "_"
         self.names.add(name)
         return name
 
-    def _body(self, path: str, calls: list[Call]) -> Body:
+    def _body(self, path: str, calls: list[Call], *, functions_as_layers: bool = False) -> Body:
         bodies = []
         for node in calls:
+            chain = self._own_sequential(node)
+            if chain is not None:
+                bodies.append(chain)
+                continue
             try:
-                bodies.append(_finished(BodyBuilder(self.context, node).build()))
+                bodies.append(_rolled(BodyBuilder(self.context, node, functions_as_layers=functions_as_layers).build()))
             except UnsupportedError as error:
                 raise _Inline(path, str(error)) from error
         first = bodies[0]
@@ -210,6 +230,17 @@ class _Planner:
         return first
 
     # ---- containers ----
+
+    def _own_sequential(self, node: Call) -> Body | None:
+        """An instance of a class of the author's that only is a Sequential, as the list of its layers."""
+        facts = self.context.modules.get(node.path, {})
+        if not str(facts.get("file", "")).endswith("torch/nn/modules/container.py") or not node.path:
+            return None
+        chain = sequential_children(self.context, node)
+        if chain is None:
+            return None
+        layers = Items(tuple(compressed(chain.items)), "[]")
+        return Body(node, ["x"], [0], [0], [], {(): layers}, chain.variables, chain.children, chain.trains, dict(facts.get("attributes", {})))
 
     def _sequential(self, path: str, calls: list[Call]) -> None:
         """A chain of layers as the target's own Sequential; anything else is inlined."""
@@ -239,14 +270,14 @@ class _Planner:
         return program
 
 
-def _finished(body: Body) -> Body:
-    """Lists of like layers as one definition, loops over them, nested statements."""
+def _rolled(body: Body) -> Body:
+    """Lists of like layers as one definition, and loops over them."""
     lengths: dict[str, int] = {}
     for path in body.definitions:
         if len(path) == 2 and isinstance(path[1], int):
             lengths[str(path[0])] = lengths.get(str(path[0]), 0) + 1
     whole = {name: count for name, count in lengths.items() if count > 1 and all((name, i) in body.definitions for i in range(count))}
-    body.lines = inline(roll(body.lines, body.outputs, whole), body.outputs)
+    body.lines = roll(body.lines, body.outputs, whole)
     return _with_lists(body, lengths)
 
 

@@ -49,13 +49,14 @@ class Dialect(Protocol):
     def class_footer(self, template: Any) -> list[str]:
         """Further methods (Keras' `get_config`)."""
 
-    def constructor_header(self, arguments: list[str]) -> list[str]:
-        """The `def __init__` line and the call of the base class."""
+    def constructor_header(self, arguments: list[str], base: str) -> list[str]:
+        """The `def __init__` line and the call of the base class, `base` being what it is given first."""
 
     def method_header(self, arguments: list[str], *, training: bool, root: bool) -> list[str]:
         """The `def call`/`def forward` line and what must stand first in it."""
 
-    def explicit_padding(self, body: Any) -> Any:
-        """The body with shorthand padding ("same") written as the layers that it stands for."""
+    @property
+    def padding_forms(self) -> tuple[Any, ...]:
+        """Ways to write the padding of a body, the shortest first; each a function from a body to a body."""
 
     reserved_locals: frozenset[str]

@@ -29,7 +29,7 @@ def class_identifier(qualname: str, reserved: Iterable[str] = ()) -> str:
 
 def snake_case(name: str) -> str:
     """`MaxPooling2D` → `max_pooling2d`."""
-    return re.sub(r"(?<=[a-z0-9])(?=[A-Z])|(?<=[A-Z])(?=[A-Z][a-z])", "_", name).lower().replace("2_d", "2d").replace("1_d", "1d").replace("3_d", "3d")
+    return re.sub(r"(?<=[a-z0-9])(?=[A-Z])|(?<=[A-Z])(?=[A-Z][a-z])", "_", name).lower().replace("2_d", "2d").replace("1_d", "1d").replace("3_d", "3d").replace("re_lu", "relu")
 
 
 def singular(name: str) -> str:

@@ -425,6 +425,35 @@ class IfPresent(Expr):
         return IfPresent(self.path, *children)
 
 
+@dataclass(frozen=True)
+class Choice(Expr):
+    """`then if flag else otherwise` between two kinds of layer, by a constructor argument."""
+
+    flag: str
+    then: Expr
+    otherwise: Expr
+
+    def children(self) -> tuple[Expr, ...]:
+        return (self.then, self.otherwise)
+
+    def rebuilt(self, children: tuple[Expr, ...]) -> Expr:
+        return Choice(self.flag, *children)
+
+
+@dataclass(frozen=True)
+class Some(Expr):
+    """Items of a list that are there only when `flag` is set."""
+
+    flag: str
+    items: tuple[Expr, ...]
+
+    def children(self) -> tuple[Expr, ...]:
+        return self.items
+
+    def rebuilt(self, children: tuple[Expr, ...]) -> Expr:
+        return Some(self.flag, children)
+
+
 class _Missing:
     def __repr__(self) -> str:
         return "MISSING"

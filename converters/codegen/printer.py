@@ -3,15 +3,18 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
+from porter.converters.codegen.arguments import Argument
 from porter.converters.codegen.dialect import Dialect
 from porter.converters.codegen.identifiers import singular
 from porter.converters.codegen.nodes import (
+    MISSING,
     Attribute,
     Binary,
     Call,
+    Choice,
     Construct,
     Expr,
     IfPresent,
@@ -23,6 +26,7 @@ from porter.converters.codegen.nodes import (
     Parameter,
     Repeat,
     SizeOf,
+    Some,
     Unary,
     Verbatim,
 )
@@ -56,11 +60,19 @@ def literal(value: Any) -> str:
 class Printer:
     """Prints expressions of one body; `local` names its values."""
 
-    def __init__(self, dialect: Dialect, local: Callable[[int], str], *, training: bool = False, sizes: Mapping[Any, str] | None = None) -> None:
+    def __init__(
+        self,
+        dialect: Dialect,
+        local: Callable[[int], str],
+        *,
+        training: bool = False,
+        classes: Mapping[str, Sequence[Argument]] | None = None,
+    ) -> None:
         self.dialect = dialect
         self.local = local
         self.training = training
-        self.sizes = sizes or {}
+        self.classes = classes or {}
+        self.sizes: dict[tuple[Expr, int], str] = {}
 
     def text(self, expr: Expr, parent: int = 0) -> str:
         """The expression; `parent` is the precedence of what stands around it."""
@@ -95,6 +107,10 @@ class Printer:
                 return self._binary(op, left, right, parent)
             case IfPresent(path=path, then=then, otherwise=otherwise):
                 return self._wrapped(f"{self.text(then)} if {self.path(path)} else {self.text(otherwise)}", 1, parent)
+            case Choice(flag=flag, then=then, otherwise=otherwise):
+                return self._wrapped(f"{self.text(then)} if {flag} else {self.text(otherwise)}", 1, parent)
+            case Some(flag=flag, items=items):
+                return f"*([{', '.join(self.text(item) for item in items)}] if {flag} else [])"
             case Repeat(item=item, count=count):
                 return f"[{self.text(item)} for _ in range({self.text(count)})]"
         raise AssertionError(f"{type(expr).__name__} has no text")
@@ -141,11 +157,16 @@ class Printer:
 
     def construct(self, expr: Construct) -> str:
         """A constructor call: leading arguments by position, defaults left out, (3, 3) as 3."""
-        defaults = {name: _one(value, name in self.dialect.collapsible) for name, value in self.dialect.defaults(expr.cls).items()}
-        order = self.dialect.order(expr.cls)
+        own = self.classes.get(expr.cls)
+        if own is not None:
+            order = [argument.name for argument in own]
+            defaults = {argument.name: argument.default for argument in own}
+            count = min(2, sum(argument.default is MISSING for argument in own))
+        else:
+            order, count = self.dialect.order(expr.cls), self.dialect.positional(expr.cls)
+            defaults = {name: _one(value, name in self.dialect.collapsible) for name, value in self.dialect.defaults(expr.cls).items()}
         values = {name: self._collapsed(name, value) for name, value in expr.kwargs}
         kept = sorted(values.items(), key=lambda item: order.index(item[0]) if item[0] in order else len(order))
-        count = self.dialect.positional(expr.cls)
         parts: list[str] = []
         for index, (name, value) in enumerate(kept):
             leading = index < count and (not order or order.index(name) == index) and len(parts) == index

@@ -88,12 +88,12 @@ def _append_body(context: Context, chain: Chain, body: Body, builder: BodyBuilde
         if len(line.outputs) != 1:
             return None
         expr = line.expr
-        if isinstance(expr, Invoke) and expr.args == (Local(number),) and not expr.kwargs and expr.path in body.definitions:
-            if expr.path in body.children:
-                return None
-            index = len(chain.items)
-            chain.items.append(body.definitions[expr.path])
-            chain.variables += [Variable((index,), v.slot, v.weight) for v in body.variables if v.path == expr.path]
+        nested = _nested_layers(expr, number, body)
+        if nested is not None:
+            for path in nested:
+                index = len(chain.items)
+                chain.items.append(body.definitions[path])
+                chain.variables += [Variable((index,), v.slot, v.weight) for v in body.variables if v.path == path]
         else:
             construct = context.dialect.as_layer(expr, Local(number))
             if construct is None:
@@ -104,3 +104,14 @@ def _append_body(context: Context, chain: Chain, body: Body, builder: BodyBuilde
         return None
     chain.trains |= body.trains
     return next(value for value, own in builder.numbers.items() if own == number)
+
+
+def _nested_layers(expr: Expr, number: int, body: Body) -> list[Path] | None:
+    """The attributes of layers applied one around the other to one value, the innermost first."""
+    paths: list[Path] = []
+    while isinstance(expr, Invoke):
+        if len(expr.args) != 1 or expr.kwargs or expr.path not in body.definitions or expr.path in body.children:
+            return None
+        paths.append(expr.path)
+        expr = expr.args[0]
+    return paths[::-1] if expr == Local(number) and paths else None

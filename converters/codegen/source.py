@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping, Sequence
 
+from porter.converters.codegen.arguments import Argument
 from porter.converters.codegen.dialect import Dialect
 from porter.converters.codegen.locals import LocalNames
-from porter.converters.codegen.nodes import MISSING, Construct, Expr, Items, Line, Local, Loop, Repeat, SizeOf, walk
+from porter.converters.codegen.nodes import MISSING, Choice, Construct, Expr, Items, Line, Local, Loop, Repeat, SizeOf, walk
 from porter.converters.codegen.printer import Printer, literal
 from porter.converters.codegen.unify import Template
 
@@ -15,7 +16,8 @@ from porter.converters.codegen.unify import Template
 class ClassWriter:
     """Writes one class."""
 
-    def __init__(self, dialect: Dialect, template: Template, *, root: bool) -> None:
+    def __init__(self, dialect: Dialect, template: Template, classes: Mapping[str, Sequence[Argument]], *, root: bool) -> None:
+        self.classes = classes
         self.dialect = dialect
         self.template = template
         self.root = root
@@ -26,8 +28,9 @@ class ClassWriter:
         dialect, template = self.dialect, self.template
         lines = [*dialect.class_header(template, root=self.root)]
         lines += [f"    {line}" if line else "" for line in self._constructor()]
-        lines.append("")
-        lines += [f"    {line}" if line else "" for line in self._method()]
+        if () not in template.body.definitions:
+            lines.append("")
+            lines += [f"    {line}" if line else "" for line in self._method()]
         extra = dialect.class_footer(template)
         if extra:
             lines += ["", *(f"    {line}" if line else "" for line in extra)]
@@ -39,14 +42,18 @@ class ClassWriter:
         arguments = [
             argument.name if argument.default is MISSING else f"{argument.name}={literal(argument.default)}" for argument in self.template.arguments
         ]
-        lines = self.dialect.constructor_header(arguments)
-        printer = Printer(self.dialect, lambda number: f"value{number}")
-        held = set(self.template.optional.values())
-        lines += [f"    self.{argument.name} = {argument.name}" for argument in self.template.arguments if argument.name not in held]
+        printer = Printer(self.dialect, lambda number: f"value{number}", classes=self.classes)
+        steps = self.template.body.definitions.get(())
+        base = f"{self._definition(printer, steps)}, " if steps is not None else ""
+        lines = self.dialect.constructor_header(arguments, base)
+        lines += [f"    self.{argument.name} = {argument.name}" for argument in self.template.arguments if argument.stored]
+        if steps is not None:
+            return lines
         for path, definition in self.template.body.definitions.items():
             text = self._definition(printer, definition)
             flag = self.template.optional.get(path)
-            lines.append(f"    self.{path[0]} = {text} if {flag} else None" if flag else f"    self.{path[0]} = {text}")
+            wrapped = f"({text})" if isinstance(definition, Choice) else text
+            lines.append(f"    self.{path[0]} = {wrapped} if {flag} else None" if flag else f"    self.{path[0]} = {text}")
         return lines
 
     def _definition(self, printer: Printer, definition: Expr) -> str:
@@ -76,7 +83,7 @@ class ClassWriter:
         lines = _with_sizes(body.lines)
         reserved = self.dialect.reserved_locals
         names = LocalNames(arguments, lines, body.outputs, reserved)
-        printer = Printer(self.dialect, names, training=self.training)
+        printer = Printer(self.dialect, names, training=self.training, classes=self.classes)
         text = self.dialect.method_header(body.arguments, training=self.training, root=self.root)
         written = self._lines(printer, names, lines, body.outputs)
         returned = ", ".join(names(number) for number in body.outputs)

@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import onnx_ir as ir
 
+from porter.converters.graph.fourier import restore_real_transforms
 from porter.converters.graph.recurrent import restore_recurrent
 
 
 def restore(model: ir.Model) -> None:
     """Rewrite the graph in place, each idiom where it is exactly that."""
     restore_recurrent(model)
+    restore_real_transforms(model)
     for node in list(model.graph):
         if node.op_type == "Add":
             _linear(model.graph, node)

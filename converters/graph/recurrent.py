@@ -12,7 +12,6 @@ Initial states that are zero by construction are left out, since that is what ev
 
 from __future__ import annotations
 
-import json
 import re
 from collections import defaultdict
 
@@ -36,7 +35,8 @@ def restore_recurrent(model: ir.Model) -> None:
         return
     rewriter = _Rewriter(graph)
     made = [rewriter.rewrite(node) for node in nodes]
-    _number(made)
+    for group in _several(made):
+        _label(graph, group)
     rewriter.simplify_rows()
     graph.opset_imports.setdefault(DOMAIN, 1)
     common.RemoveUnusedNodesPass()(model)
@@ -49,7 +49,7 @@ def _declined(node: ir.Node) -> bool:
 
 
 def is_zero(value: ir.Value | None) -> bool:
-    """Whether a value is zero by the graph's structure: a constant of zeros, expanded, cut or joined. No parameter is."""
+    """Whether a value is zero by the graph's structure: constant zeros, expanded, cut or joined. No parameter is."""
     if value is None:
         return False
     array = constant_of(value)
@@ -81,7 +81,10 @@ class _Rewriter:
             array = np.asarray(content, dtype=np.int64)
             name = f"recurrent_constant_{len(self._constants)}"
             value = ir.Value(
-                name=name, shape=ir.Shape(array.shape), type=ir.TensorType(ir.DataType.INT64), const_value=ir.tensor(array)
+                name=name,
+                shape=ir.Shape(array.shape),
+                type=ir.TensorType(ir.DataType.INT64),
+                const_value=ir.tensor(array),
             )
             value.metadata_props[KIND] = "constant"
             self.graph.register_initializer(value)
@@ -89,7 +92,14 @@ class _Rewriter:
         return self._constants[key]
 
     def _make(
-        self, at: ir.Node, op_type: str, inputs: list[ir.Value | None], shape: list, *, after: bool = True, **attributes: object
+        self,
+        at: ir.Node,
+        op_type: str,
+        inputs: list[ir.Value | None],
+        shape: list,
+        *,
+        after: bool = True,
+        **attributes: object,
     ) -> ir.Value:
         """A node beside `at`, with its module and source line."""
         self._count += 1
@@ -143,7 +153,7 @@ class _Rewriter:
         return self.row(state, direction, node)
 
     def _replace_sequence(self, node: ir.Node, new: ir.Node, directions: int, hidden: int, batch_first: bool) -> None:
-        """Y's users: a merge of directions or a squeeze of a single one is the sequence itself; others get Y rebuilt."""
+        """A merge of Y's directions, or a squeeze of a single one, is the sequence itself; others get Y rebuilt."""
         y, sequence = node.outputs[0], new.outputs[0]
         if not batch_first:
             for user, _ in list(y.uses()):
@@ -155,10 +165,24 @@ class _Rewriter:
         time, batch, _ = sequence.shape  # type: ignore[misc]
         if batch_first:
             turned = self._make(new, "Transpose", [sequence], [batch, time, directions * hidden], perm=[1, 0, 2])
-            end = self._make(turned.producer(), "Reshape", [turned, self._constant([0, 0, directions, hidden])], [batch, time, directions, hidden], allowzero=0)
+            end = self._make(
+                turned.producer(),
+                "Reshape",
+                [turned, self._constant([0, 0, directions, hidden])],
+                [batch, time, directions, hidden],
+                allowzero=0,
+            )
         else:
-            apart = self._make(new, "Reshape", [sequence, self._constant([0, 0, directions, hidden])], [time, batch, directions, hidden], allowzero=0)
-            end = self._make(apart.producer(), "Transpose", [apart], [time, directions, batch, hidden], perm=[0, 2, 1, 3])
+            apart = self._make(
+                new,
+                "Reshape",
+                [sequence, self._constant([0, 0, directions, hidden])],
+                [time, batch, directions, hidden],
+                allowzero=0,
+            )
+            end = self._make(
+                apart.producer(), "Transpose", [apart], [time, directions, batch, hidden], perm=[0, 2, 1, 3]
+            )
         _replace(self.graph, y, end)
 
     def _replace_state(self, new: ir.Node, old: ir.Value, states: list[ir.Value], batch_first: bool) -> None:
@@ -192,8 +216,9 @@ class _Rewriter:
         return self._rows[value, index]
 
     def simplify_rows(self) -> None:
-        """`states[-1]`, a squeeze of a single state and the like read the state that was stacked."""
+        """`states[-1]`, a squeeze of a single state and the like read what was stacked; stacks of stacks become one."""
         for node in list(self.graph):
+            self._flatten_stack(node)
             index = _row_taken(node)
             if index is None:
                 continue
@@ -202,6 +227,31 @@ class _Rewriter:
             taken = node.outputs[0]
             if isinstance(found, ir.Value) and not (taken.is_graph_output() and _is_output(found)):
                 _replace(self.graph, taken, found)
+
+    def _flatten_stack(self, node: ir.Node) -> None:
+        """A stack of stacks as one Concat of single rows."""
+        out = node.outputs[0]
+        if (
+            node.op_type != "Concat"
+            or node.attributes["axis"].as_int() != 0
+            or out.shape is None
+            or len(out.shape) != 3
+        ):
+            return
+        parts = [part.producer() for part in node.inputs if part is not None]
+        if not any(part is not None and part.op_type == "Concat" for part in parts) or not isinstance(
+            out.shape[0], int
+        ):
+            return
+        rows = [_source_row(out, index) for index in range(out.shape[0])]
+        if not all(isinstance(row, ir.Value) for row in rows):
+            return
+        singles = [
+            self._make(node, "Unsqueeze", [row, self._constant([0])], [1, *out.shape[1:]], after=False)  # type: ignore[list-item]
+            for row in rows
+        ]
+        stack = self._make(node, "Concat", [*singles], list(out.shape), axis=0)
+        _replace(self.graph, out, stack)
 
 
 def _is_output(value: ir.Value) -> bool:
@@ -300,18 +350,42 @@ def _row_taken(node: ir.Node) -> int | None:
     return None
 
 
-def _number(nodes: list[ir.Node]) -> None:
-    """Layers of one module call are told apart by the source's own number: the attribute `label` is its name."""
+def _several(nodes: list[ir.Node]) -> list[list[ir.Node]]:
+    """The nodes of each module call that has more than one."""
     calls: dict[str, list[ir.Node]] = defaultdict(list)
     for node in nodes:
-        calls[node.metadata_props.get(SCOPE, json.dumps([]))].append(node)
-    for group in calls.values():
-        if len(group) < 2 or group[0].metadata_props.get(SCOPE) is None:
-            continue
-        labels = [_layer_of(node) for node in group]
-        if len(set(labels)) == len(labels) and None not in labels:
-            for node, label in zip(group, labels, strict=True):
-                node.attributes["label"] = ir.AttrString("label", str(label))
+        if SCOPE in node.metadata_props:
+            calls[node.metadata_props[SCOPE]].append(node)
+    return [group for group in calls.values() if len(group) > 1]
+
+
+def _label(graph: ir.Graph, group: list[ir.Node]) -> None:
+    """Name the layers of one module by the source's own numbers, and the Dropout between them as what it is."""
+    labels = [_layer_of(node) for node in group]
+    if None in labels or len(set(labels)) < len(labels):
+        return
+    for node, label in zip(group, labels, strict=True):
+        node.attributes["label"] = ir.AttrString("label", str(label))
+    for node in list(graph):
+        inside = node.metadata_props.get(SCOPE) == group[0].metadata_props[SCOPE]
+        if inside and node.op_type == "Dropout" and not node.domain:
+            out = node.outputs[0]
+            ratio = constant_of(node.inputs[1]) if len(node.inputs) > 1 else None
+            if ratio is None or len(node.outputs) > 1:
+                continue
+            new = ir.Node(
+                DOMAIN,
+                "DropoutBetween",
+                [node.inputs[0]],
+                [ir.AttrFloat32("ratio", float(ratio))],
+                outputs=[ir.Value(name=out.name, type=out.type, shape=out.shape)],
+                name=node.name,
+            )
+            _same_place(node, new)
+            graph.insert_before(node, new)
+            out.name = f"{out.name}_replaced"
+            ir.convenience.replace_all_uses_with(out, new.outputs[0], replace_graph_outputs=True)
+            graph.remove(node, safe=True)
 
 
 def _layer_of(node: ir.Node) -> str | None:

@@ -224,7 +224,7 @@ def _input(name: str, annotation: Any, value: ir.Value, node: ir.Node, known: Bi
         raise CannotBind(f"the {name} is computed at run time")
     if kind is types.Array:
         return array
-    if kind in (types.Int, types.Float, types.Number) or kind is int | float | bool:
+    if kind in (types.Int, types.Float) or set(kinds) <= {int, float, bool}:
         return array.reshape(-1)[0].item()
     return tuple(array.reshape(-1).tolist())
 

@@ -25,7 +25,9 @@ class Converted:
     versions: dict[str, str] = field(default_factory=dict)
 
 
-def to_onnx(model: Any, inputs: Any, dynamic: Any = "auto", *, progress: Callable[[str], None] = lambda stage: None) -> Converted:
+def to_onnx(
+    model: Any, inputs: Any, dynamic: Any = "auto", *, progress: Callable[[str], None] = lambda stage: None
+) -> Converted:
     """Trace a model and translate it.
 
     Raises:
@@ -46,7 +48,9 @@ def to_onnx(model: Any, inputs: Any, dynamic: Any = "auto", *, progress: Callabl
     if not isinstance(model, torch.nn.Module):
         raise InputError(f"a PyTorch model is an nn.Module, not a {type(model).__name__}")
     if inputs is None:
-        raise InputError("no example inputs: give a tuple of positional arguments or a dict of keyword arguments (--input, --inputs)")
+        raise InputError(
+            "no example inputs: give a tuple of positional arguments or a dict of keyword arguments (--input, --inputs)"
+        )
     program = export(model, inputs, dynamic)
     progress("translate")
     graph = translate(program, model, dict(dynamic) if isinstance(dynamic, dict) else {})

@@ -81,7 +81,7 @@ class Aliases:
     def define(self, node: torch.fx.Node, value: Any) -> None:
         """`value` is what `node` computes; a view remembers its base."""
         self._values[node] = value
-        base = _base(node)
+        base = base_of(node)
         if base is not None:
             self._views[node] = _View(self._owners.get(base, base), node)
 
@@ -118,7 +118,7 @@ class Aliases:
         view = self._views.get(node)
         shares = view is not None and self._shares(view)
         if view is not None and shares:
-            self._mutate_base(view, value)
+            self._mutatebase_of(view, value)
         for other in list(self._views.values()):
             if other.base is node and not other.stale and self._shares(other):
                 self._mark(other)
@@ -126,7 +126,7 @@ class Aliases:
             view.stale = False
         self._values[node] = value
 
-    def _mutate_base(self, view: _View, value: ir.Value) -> None:
+    def _mutatebase_of(self, view: _View, value: ir.Value) -> None:
         written = self._written_back(view, value)
         base = view.base
         if isinstance(base.meta["val"], list | tuple):  # one piece of many: what was cut is the base
@@ -188,13 +188,13 @@ class Aliases:
         return op.Reshape(flat, op.Shape(whole))
 
 
-def _base(node: torch.fx.Node) -> torch.fx.Node | None:
+def base_of(node: torch.fx.Node) -> torch.fx.Node | None:
     """What `node` may be a view of, by its schema."""
     if not node.args or not isinstance(node.args[0], torch.fx.Node):
         return None
     if node.target is operator.getitem:
         producer = node.args[0]
-        return producer if _base(producer) is not None else None
+        return producer if base_of(producer) is not None else None
     schema = getattr(node.target, "_schema", None)
     if schema is None or not isinstance(node.args[0].meta.get("val"), torch.Tensor):
         return None

@@ -66,7 +66,9 @@ def _double_attribute(name: str, attribute: ir.Attr) -> ir.Attr:
 
 
 def _reference(
-    node: ir.Node, attributes: dict[str, ir.Attr], inputs: Sequence[np.ndarray | None], 
+    node: ir.Node,
+    attributes: dict[str, ir.Attr],
+    inputs: Sequence[np.ndarray | None],
 ) -> list[np.ndarray]:
     feeds: dict[str, np.ndarray] = {}
     names = []

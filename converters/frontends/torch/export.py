@@ -6,6 +6,7 @@ arguments, each node knows the module call it belongs to, and sizes are symbols.
 
 from __future__ import annotations
 
+import inspect
 import warnings
 from collections.abc import Mapping, Sequence
 from contextlib import contextmanager
@@ -56,37 +57,35 @@ def dynamic_shapes(model: torch.nn.Module, args: tuple, kwargs: dict[str, Any], 
     """The `dynamic_shapes` argument of `torch.export.export` for porter's `dynamic`.
 
     "auto" lets every axis vary that can, "none" fixes all, a dict {input: {axis: name}} names the ones that vary.
+
+    Raises:
+        InputError: the arguments do not fit the model's forward, or an axis does not exist.
     """
+    given = _arguments(model, args, kwargs)
     if dynamic == "none":
         return None
-    names = _argument_names(model, args, kwargs)
-    leaves = dict(zip(names, [*args, *kwargs.values()], strict=True))
     if dynamic == "auto":
-        shapes = {name: pytree.tree_map(_auto, value) for name, value in leaves.items()}
-    else:
-        unknown = sorted(set(dynamic) - set(leaves))
-        if unknown:
-            raise InputError(f"dynamic axes name the input {unknown[0]!r}; the model takes {', '.join(leaves)}")
-        shapes = {
-            name: _named(name, value, dynamic[name]) if name in dynamic else pytree.tree_map(lambda _: None, value)
-            for name, value in leaves.items()
-        }
-    if kwargs and not args:
-        return shapes
-    if kwargs:
-        return shapes
-    return tuple(shapes.values())
+        return {name: pytree.tree_map(_auto, value) for name, value in given.items()}
+    unknown = sorted(set(dynamic) - set(given))
+    if unknown:
+        raise InputError(f"dynamic axes name the input {unknown[0]!r}; the model takes {', '.join(given)}")
+    return {
+        name: _named(name, value, dynamic[name]) if name in dynamic else pytree.tree_map(lambda _: None, value)
+        for name, value in given.items()
+    }
 
 
-def _argument_names(model: torch.nn.Module, args: tuple, kwargs: dict[str, Any]) -> list[str]:
-    import inspect
-
-    parameters = list(inspect.signature(model.forward).parameters.values())
-    names = []
-    for position in range(len(args)):
-        known = position < len(parameters) and parameters[position].kind is not inspect.Parameter.VAR_POSITIONAL
-        names.append(parameters[position].name if known else f"argument_{position}")
-    return [*names, *kwargs]
+def _arguments(model: torch.nn.Module, args: tuple, kwargs: dict[str, Any]) -> dict[str, Any]:
+    """{parameter of forward: what it gets}; the parameters that gather (`*args`) get a tuple or dict."""
+    signature = inspect.signature(model.forward)
+    try:
+        return dict(signature.bind(*args, **kwargs).arguments)
+    except TypeError as error:
+        named = "".join(f", {name}=…" for name in kwargs)
+        raise InputError(
+            f"{type(model).__name__}.forward{signature} cannot be called with {len(args)} positional input(s){named}: "
+            f"{error}"
+        ) from error
 
 
 @contextmanager

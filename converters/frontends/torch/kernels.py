@@ -56,8 +56,9 @@ def Conv(attributes: Attributes, x: Array, w: Array, b: Array = None) -> tuple[n
     strides, dilations, begins, ends = _spatial(attributes, rank)
     run = (F.conv1d, F.conv2d, F.conv3d)[rank - 1]
     bias = None if b is None else _tensor(b)
-    x = _padded(_tensor(x), begins, ends)
-    return (run(x, _tensor(w), bias, strides, 0, dilations, attributes.get("group", 1)).numpy(),)
+    x, even = _tensor(x), begins == ends
+    x = x if even else _padded(x, begins, ends)
+    return (run(x, _tensor(w), bias, strides, begins if even else 0, dilations, attributes.get("group", 1)).numpy(),)
 
 
 @kernel

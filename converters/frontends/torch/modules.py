@@ -36,6 +36,11 @@ def describe(model: torch.nn.Module, calls: dict[str, dict[str, Any]]) -> dict[s
             "file": file,
             "line": line,
             "end": end,
+            "attributes": {
+                key: value
+                for key, value in vars(module).items()
+                if not key.startswith("_") and key != "training" and isinstance(value, bool | int | float | str)
+            },
             "calls": {key: call for key, call in calls.items() if key.partition("@")[0] == path},
         }
     return facts

@@ -64,8 +64,8 @@ def find(node: Any) -> AtenRule | None:
 
 
 def named(name: str) -> AtenRule:
-    """The rule for real tensors of an operator given with its overload."""
-    return _rules[name]
+    """The rule of an operator for real tensors, the operator named as in `aten`."""
+    return _rules[name if "." in name else f"{name}.default"]
 
 
 def names() -> list[str]:

@@ -42,9 +42,16 @@ def attention(
 
 
 def _attended(
-    query: Expr, key: Expr, value: Expr, mask: Ref | None, shared: bool, depth: int | None, scale: float | None, causal: bool,
+    query: Expr,
+    key: Expr,
+    value: Expr,
+    mask: Ref | None,
+    shared: bool,
+    depth: int | None,
+    scale: float | None,
+    causal: bool,
     softcap: float,
-) -> Expr:  # fmt: skip
+) -> Expr:
     if scale is not None and depth is not None and isclose(scale, depth**-0.5, rel_tol=1e-6):
         scale = None
     if mask is not None or softcap or shared or depth is None:

@@ -151,8 +151,9 @@ def _transposed_window(
             raise CannotBind(f"output_shape for an input of size {length}, which varies")
         taken = output_shape[axis] - stride * (int(length) - 1) if output_shape else stride
         totals.append(reach + added - taken)
-    if min(totals) < 0:
-        raise CannotBind(f"auto_pad={auto_pad}, output_shape={output_shape}: the result is larger than it covers")
+    # A result larger than what the windows cover goes on at the ends.
+    extra = tuple(added + max(-total, 0) for added, total in zip(extra, totals, strict=True))
+    totals = [max(total, 0) for total in totals]
     small, large = [total // 2 for total in totals], [total - total // 2 for total in totals]
     found = (*small, *large) if auto_pad == "SAME_UPPER" else (*large, *small)
     return Window(over.size, over.strides, found, over.dilations), extra

@@ -9,7 +9,7 @@ from porter.converters.targets.keras import keras_op
 from porter.converters.targets.keras.cast import dtype_argument
 from porter.converters.targets.keras.shape import filled, sizes_of
 from porter.converters.targets.table import CannotBind
-from porter.converters.targets.types import Dims, Number, Tensor
+from porter.converters.targets.types import Dims, Float, Tensor
 
 
 @keras_op("Shape", layout="fixed")
@@ -32,7 +32,7 @@ def integer_range(start: Dims, limit: Dims, delta: Dims, *, out: Tensor) -> Expr
 
 
 @keras_op("Range", layout="fixed")
-def number_range(start: Number, limit: Number, delta: Number) -> Expr:
+def number_range(start: Float, limit: Float, delta: Float) -> Expr:
     return call("ops.arange", float(start), float(limit), float(delta))
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from functools import cache
 from importlib.resources import files
 from typing import Any
@@ -14,13 +14,13 @@ from porter.converters.codegen.body import Body
 from porter.converters.codegen.nodes import Call, Construct, Expr, Literal, call
 from porter.converters.codegen.printer import literal
 from porter.converters.codegen.unify import Template
-from porter.converters.targets.keras.padding import explicit_padding
+from porter.converters.targets.keras.padding import explicit_padding, padding_everywhere
 from porter.converters.targets.keras.sequential import layer_of
 
 _POSITIONAL = {
     "Conv": 2, "Depthwise": 1, "Dense": 1, "Dropout": 1, "SpatialDropout": 1, "Embedding": 2, "MaxPooling": 1, "AveragePooling": 1,
     "LSTM": 1, "GRU": 1, "SimpleRNN": 1, "ZeroPadding": 1, "Cropping": 1, "UpSampling": 1, "Activation": 1, "Reshape": 1,
-    "Bidirectional": 1, "LeakyReLU": 1, "Permute": 1, "GroupNormalization": 1, "RNN": 1,
+    "Bidirectional": 1, "LeakyReLU": 1, "Permute": 1, "GroupNormalization": 1, "RNN": 1, "TwoBias": 1,
 }  # fmt: skip
 _LOCALS = frozenset({"keras", "layers", "ops", "tf", "self", "training", "math", "build", "load_file", "Path"})
 
@@ -61,7 +61,7 @@ class KerasDialect:
         if func.startswith("ops."):
             return _frozen()["ops"].get(func[4:], {})
         found = dict(_frozen()["layers"].get(func, {}))
-        return {name: tuple(value) if isinstance(value, list) else value for name, value in found.items()}
+        return {name: _tuples(value) for name, value in found.items()}
 
     def as_layer(self, expr: Expr, value: Expr) -> Construct | None:
         return layer_of(expr, value)
@@ -91,16 +91,27 @@ class KerasDialect:
                 return Call("ops.concatenate", (operand,), (("axis", Literal(facts["axis"])),))
         raise AssertionError(kind)
 
-    def explicit_padding(self, body: Body) -> Body:
-        return explicit_padding(body)
+    @property
+    def padding_forms(self) -> tuple[Callable[[Body], Body], ...]:
+        return (lambda body: body, explicit_padding, padding_everywhere)
 
     def class_header(self, template: Template, *, root: bool) -> list[str]:
-        base = "keras.Model" if root else "layers.Layer"
+        base = "keras.Model" if root else "keras.Sequential" if () in template.body.definitions else "layers.Layer"
         return [f"@keras.saving.register_keras_serializable({literal(self.package)})", f"class {template.name}({base}):"]
 
     def class_footer(self, template: Template) -> list[str]:
         if not template.arguments:
             return []
+        if () in template.body.definitions:
+            entries = [f"{literal(argument.name)}: self.{argument.name}" for argument in template.arguments]
+            return [
+                "def get_config(self):",
+                f"    return {{'name': self.name, {', '.join(entries)}}}",
+                "",
+                "@classmethod",
+                "def from_config(cls, config):",
+                "    return cls(**config)",
+            ]
         flags = {flag: path for path, flag in template.optional.items()}
         entries = []
         for argument in template.arguments:
@@ -108,8 +119,8 @@ class KerasDialect:
             entries.append(f"{literal(argument.name)}: {value}")
         return ["def get_config(self):", f"    return {{**super().get_config(), {', '.join(entries)}}}"]
 
-    def constructor_header(self, arguments: list[str]) -> list[str]:
-        return [f"def __init__({', '.join(['self', *arguments, '**kwargs'])}):", "    super().__init__(**kwargs)"]
+    def constructor_header(self, arguments: list[str], base: str) -> list[str]:
+        return [f"def __init__({', '.join(['self', *arguments, '**kwargs'])}):", f"    super().__init__({base}**kwargs)"]
 
     def method_header(self, arguments: list[str], *, training: bool, root: bool) -> list[str]:
         names = list(arguments)
@@ -126,3 +137,8 @@ class KerasDialect:
 
 def _dtype(dtype: ir.DataType) -> str:
     return "bool" if dtype == ir.DataType.BOOL else str(dtype.numpy())
+
+
+def _tuples(value: Any) -> Any:
+    """JSON's lists as the tuples that they were."""
+    return tuple(map(_tuples, value)) if isinstance(value, list) else value

@@ -9,7 +9,7 @@ from porter.converters.graph.canonical import constant_of
 from porter.converters.targets.keras import keras_op
 from porter.converters.targets.keras.cast import cast_to, dtype_name, kept, refuse_uint64
 from porter.converters.targets.table import CannotBind
-from porter.converters.targets.types import Number, Tensor
+from porter.converters.targets.types import Float, Tensor
 
 # ***** arithmetic *****
 
@@ -24,11 +24,11 @@ def arithmetic(x: Tensor, y: Tensor, *, op: str) -> Expr:
 
 
 @keras_op("Div")
-def divide(x: Tensor, y: Tensor) -> Expr:
+def divide(x: Tensor, y: Tensor, *, out: Tensor) -> Expr:
     """ONNX divides integers towards zero, `//` rounds down."""
     if x.dtype.is_floating_point():
         return x / y
-    return x // y if not x.dtype.is_signed() else call("truncated_divide", x, y)
+    return x // y if not x.dtype.is_signed() else kept(call("truncated_divide", x, y), out)
 
 
 @keras_op("Mod")
@@ -68,7 +68,7 @@ def extremum(x: Tensor, *xs: Tensor, op: str, out: Tensor) -> Expr:
 
 
 @keras_op("Clip")
-def clip(x: Tensor, low: Number | None = None, high: Number | None = None, *, out: Tensor) -> Expr:
+def clip(x: Tensor, low: Float | None = None, high: Float | None = None, *, out: Tensor) -> Expr:
     if low is None or high is None:
         bound = call("ops.maximum", x, low) if high is None else call("ops.minimum", x, high)
         return x if low is high else kept(bound, out)

@@ -230,7 +230,8 @@ def rms_normalization_functional(
 
 @keras_op("LpNormalization", axes=["axis"])
 def lp_normalization(x: Tensor, *, axis: int = -1, p: int = 2) -> Expr:
-    return x / call("ops.norm", x, ord=p, axis=axis, keepdims=True)
+    """ONNX leaves zeros where the norm is 0."""
+    return call("ops.divide_no_nan", x, call("ops.norm", x, ord=p, axis=axis, keepdims=True))
 
 
 @keras_op("MeanVarianceNormalization", axes=["axes"])

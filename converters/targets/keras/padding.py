@@ -5,19 +5,40 @@ Instances of one class may need either (a block whose stride is 1 or 2): then al
 
 from __future__ import annotations
 
+import re
+from collections.abc import Callable
 from dataclasses import replace
 
 from porter.converters.codegen.body import Body, Path
-from porter.converters.codegen.nodes import Construct, Expr, Invoke, Literal, transform
+from porter.converters.codegen.nodes import Construct, Expr, Invoke, Items, Literal, Repeat, transform
 
 
 def explicit_padding(body: Body) -> Body:
     """The body with every "same" convolution as ZeroPadding and a "valid" one."""
+    return _with_layers(body, _amounts)
+
+
+def padding_everywhere(body: Body) -> Body:
+    """The body with ZeroPadding before every convolution, by zero where there is none."""
+
+    def amounts(definition: Expr) -> tuple[int, ...] | None:
+        found = _amounts(definition)
+        if found is None and isinstance(definition, Construct) and _CONVOLUTION.match(definition.cls):
+            return (0,) * int(definition.cls[-2])
+        return found
+
+    return _with_layers(body, amounts)
+
+
+_CONVOLUTION = re.compile(r"(Depthwise)?Conv[123]D$")
+
+
+def _with_layers(body: Body, amounts_of: Callable[[Expr], tuple[int, ...] | None]) -> Body:
     pads: dict[Path, Path] = {}
     definitions: dict[Path, Expr] = {}
     for path, definition in body.definitions.items():
-        amounts = _amounts(definition)
-        if amounts is None or not isinstance(definition, Construct) or len(path) != 1:
+        amounts = amounts_of(definition)
+        if amounts is None or not isinstance(definition, Construct) or len(path) != 1 or (f"{path[0]}_pad",) in body.definitions:
             definitions[path] = definition
             continue
         pads[path] = (f"{path[0]}_pad",)
@@ -30,14 +51,37 @@ def explicit_padding(body: Body) -> Body:
         return None
 
     lines = [replace(line, expr=transform(line.expr, change)) for line in body.lines]
-    return replace(body, definitions=definitions, lines=lines)
+    body = replace(body, definitions=definitions, lines=lines)
+    return _in_list(body, amounts_of) if () in definitions else body
+
+
+def _in_list(body: Body, amounts_of: Callable[[Expr], tuple[int, ...] | None]) -> Body:
+    """The same for a Sequential's own list, whose later layers move by one."""
+    steps = body.definitions[()]
+    if not isinstance(steps, Items) or any(isinstance(item, Repeat) for item in steps.items):
+        return body
+    items: list[Expr] = []
+    moved: dict[int, int] = {}
+    for index, item in enumerate(steps.items):
+        amounts = amounts_of(item)
+        padded = bool(items) and isinstance(items[-1], Construct) and items[-1].cls.startswith("ZeroPadding")
+        if amounts is not None and isinstance(item, Construct) and not padded:
+            items.append(Construct(f"ZeroPadding{len(amounts)}D", (("padding", Literal(amounts if len(amounts) > 1 else amounts[0])),)))
+            item = replace(item, kwargs=tuple((n, Literal("valid") if n == "padding" else v) for n, v in item.kwargs))
+        moved[index] = len(items)
+        items.append(item)
+    variables = [replace(v, path=(moved[int(v.path[0])], *v.path[1:])) for v in body.variables]
+    children = {(moved[int(path[0])], *path[1:]): child for path, child in body.children.items()}
+    return replace(body, definitions={**body.definitions, (): Items(tuple(items), "[]")}, variables=variables, children=children)
 
 
 def _amounts(definition: Expr) -> tuple[int, ...] | None:
     """How much "same" pads each axis at stride 1; None for layers without it, and for kernels that it leaves alone."""
-    if not isinstance(definition, Construct) or not definition.cls.startswith(("Conv", "DepthwiseConv")):
+    if not isinstance(definition, Construct) or not _CONVOLUTION.match(definition.cls):
         return None
     given = {name: value.value for name, value in definition.kwargs if isinstance(value, Literal)}
     if given.get("padding") != "same":
         return None
-    return tuple((k - 1) * d // 2 for k, d in zip(given["kernel_size"], given["dilation_rate"], strict=True))
+    rank = int(definition.cls[-2])
+    sizes, dilations = (given[name] if isinstance(given.get(name), tuple) else (given.get(name, 1),) * rank for name in ("kernel_size", "dilation_rate"))
+    return tuple((k - 1) * d // 2 for k, d in zip(sizes, dilations, strict=True))

@@ -108,10 +108,12 @@ def lp_pool(
 ) -> Expr:
     """A mean of powers times the size of the window is their sum; zeros around add nothing."""
     over = window(kernel_shape, strides, pads, dilations, auto_pad, x.shape)
-    if over.same or over.dilated:
-        raise CannotBind("LpPool with dilations or auto_pad=SAME_UPPER")
+    if over.same:
+        raise CannotBind("auto_pad=SAME_UPPER")
     powers = call("ops.square", x) if p == 2 else call("ops.abs", x) if p == 1 else call("ops.abs", x) ** p
     padded = zero_padded(powers, _with_overhang(over, over.overhang(x.shape, ceil_mode)))
+    if over.dilated:
+        return _root(call("dilated_pool", Verbatim("ops.add"), padded, over.size, over.strides, over.dilations), p)
     return _root(_pooled("Average", padded, over, "valid") * prod(over.size), p)
 
 

@@ -13,6 +13,16 @@ from porter.converters.targets.types import Tensor
 
 _ACTIVATIONS = {"Tanh": "tanh", "Sigmoid": "sigmoid", "Relu": "relu", "Softsign": "softsign", "Softplus": "softplus"}
 
+_DEFAULTS = {
+    "activation": "tanh",
+    "recurrent_activation": "sigmoid",
+    "use_bias": True,
+    "return_sequences": False,
+    "return_state": False,
+    "go_backwards": False,
+    "reset_after": True,
+}
+
 
 @dataclass(frozen=True)
 class _Kind:
@@ -28,7 +38,9 @@ class _Kind:
     defaults: tuple[str, ...]
 
 
-_LSTM = _Kind("LSTM", (0, 2, 3, 1), 2, ("recurrent_activation", "activation", "activation"), ("Sigmoid", "Tanh", "Tanh"))
+_LSTM = _Kind(
+    "LSTM", (0, 2, 3, 1), 2, ("recurrent_activation", "activation", "activation"), ("Sigmoid", "Tanh", "Tanh")
+)
 _GRU = _Kind("GRU", (0, 1, 2), 1, ("recurrent_activation", "activation"), ("Sigmoid", "Tanh"))
 _RNN = _Kind("SimpleRNN", (0,), 1, ("activation",), ("Tanh",))
 
@@ -64,6 +76,12 @@ def rnn(
 ) -> Any:  # fmt: skip
     """Keras has one bias where ONNX has two: `TwoBiasSimpleRNN` keeps both."""
     return _recurrent(_RNN, x, w, r, b, states, outs, direction, activations, clip, label, _two_biases)
+
+
+@keras_op("DropoutBetween", domain="porter")
+def dropout_between(x: Tensor, *, ratio: float) -> Expr:
+    """The Dropout between the layers of one recurrent module."""
+    return layer("Dropout", rate=ratio, name="dropout", training=True)(x)
 
 
 _IRREGULAR = "sequence lengths, peepholes or one initial state of two have no Keras layer"
@@ -130,14 +148,17 @@ def _recurrent(
     wanted = [_used(out) for out in outs]
     sequence, state = wanted[0], any(wanted[1:])
     only_last = directions == 1 and not sequence and wanted[1:] == [True] + [False] * (kind.states - 1)
-    arguments = {
-        "units": w.shape[1] // len(kind.gates),
-        **_activations(kind, activations, directions),
-        "use_bias": b is not None,
-        "return_sequences": sequence,
-        "return_state": state and not only_last,
-        **facts,
-    }
+    arguments = _given(
+        {
+            "units": w.shape[1] // len(kind.gates),
+            **_activations(kind, activations, directions),
+            "use_bias": b is not None,
+            "return_sequences": sequence,
+            "return_state": state and not only_last,
+            "go_backwards": direction == "reverse",
+            **facts,
+        }
+    )
     cls = prefix + kind.cls
     if directions == 2:
         slots = {
@@ -147,7 +168,7 @@ def _recurrent(
         }
         built = layer("Bidirectional", layer=layer(cls, **arguments), weights=slots, name=name)
     else:
-        built = layer(cls, **arguments, go_backwards=direction == "reverse", weights=per_direction[0], name=name)
+        built = layer(cls, **arguments, weights=per_direction[0], name=name)
     initial: Any = None
     if states:
         initial = states[0] if len(states) == 1 else list(states)
@@ -158,6 +179,11 @@ def _recurrent(
         return call("in_input_order", result) if direction == "reverse" and sequence else result
     ordered = call("ops.flip", result, axis=1) if direction == "reverse" else result
     return (ordered, *[None] * (len(outs) - 1))
+
+
+def _given(arguments: dict[str, Any]) -> dict[str, Any]:
+    """Without Keras' defaults, which the printer does not know of our own classes."""
+    return {name: value for name, value in arguments.items() if _DEFAULTS.get(name) != value}
 
 
 def _used(out: Ref) -> bool:

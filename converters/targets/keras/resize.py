@@ -43,7 +43,8 @@ def resize(
 ) -> Expr:
     """Keras' own layer only for whole factors of nearest neighbours.
 
-    Its other modes compute in float32 and cannot follow sizes that vary, so they are functions of the port.
+    Its other modes compute in float32 and cannot follow sizes that vary, so they are functions of the port. With
+    aligned corners the size of the result counts, not the scale, as in torch and ONNX Runtime.
     """
     if coordinate_transformation_mode not in _COORDINATES or keep_aspect_ratio_policy != "stretch":
         raise CannotBind(f"{coordinate_transformation_mode} coordinates, {keep_aspect_ratio_policy} aspect ratio")
@@ -52,21 +53,23 @@ def resize(
     if mode == "nearest" and factors and _repeats(coordinate_transformation_mode, nearest_mode):
         size: Any = factors[0] if len(factors) == 1 else factors
         return layer(f"UpSampling{len(factors)}D", size=size)(x)
-    given = {"size": found_sizes, "scale": found_scales, "coordinates": coordinate_transformation_mode}
-    if mode == "nearest":
-        return call("resize_nearest", x, **given, rounding=nearest_mode)
+    given: dict[str, Any] = {"size": found_sizes, "scale": found_scales}
     if antialias:
-        return _antialiased(x, given, mode, cubic_coeff_a, exclude_outside)
+        if coordinate_transformation_mode != "half_pixel" or not exclude_outside or mode == "nearest":
+            raise CannotBind(f"antialias with {coordinate_transformation_mode}, exclude_outside={exclude_outside}")
+        return call("resize_antialiased", x, **given, a=cubic_coeff_a if mode == "cubic" else None)
+    given["coordinates"] = _unless(coordinate_transformation_mode, "half_pixel")
+    if mode == "nearest":
+        return call("resize_nearest", x, **given, rounding=_unless(nearest_mode, "round_prefer_floor"))
     if mode == "linear":
         return call("resize_linear", x, **given)
-    return call("resize_cubic", x, **given, a=cubic_coeff_a, exclude_outside=bool(exclude_outside) or None)
+    given["exclude_outside"] = _unless(bool(exclude_outside), False)
+    return call("resize_cubic", x, **given, a=_unless(cubic_coeff_a, -0.75))
 
 
-def _antialiased(x: Tensor, given: dict[str, Any], mode: str, a: float, exclude_outside: int) -> Expr:
-    coordinates = given.pop("coordinates")
-    if coordinates not in ("half_pixel", "pytorch_half_pixel") or not exclude_outside:
-        raise CannotBind(f"antialias with {coordinates} coordinates, exclude_outside={exclude_outside}")
-    return call("resize_antialiased", x, **given, a=a if mode == "cubic" else None)
+def _unless(value: Any, default: Any) -> Any:
+    """None, which `call` leaves out, for what the function assumes anyway."""
+    return None if value == default else value
 
 
 def _spatial(
@@ -126,9 +129,11 @@ def grid_sample(
     if x.rank not in (4, 5) or (mode == "cubic" and x.rank != 4):
         raise CannotBind(f"{mode} samples of {x.rank - 2} spatial axes")
     function = {"linear": "grid_sample", "nearest": "grid_sample_nearest", "cubic": "grid_sample_cubic"}[mode]
-    return call(function, x, grid, padding=padding_mode, align_corners=bool(align_corners))
+    return call(
+        function, x, grid, padding=_unless(padding_mode, "zeros"), align_corners=_unless(bool(align_corners), False)
+    )
 
 
 @keras_op("AffineGrid", layout="fixed")
 def affine_grid(theta: Tensor, size: Dims, *, align_corners: int = 0) -> Expr:
-    return call("affine_grid", theta, tuple(size[2:]), align_corners=bool(align_corners))
+    return call("affine_grid", theta, tuple(size[2:]), align_corners=_unless(bool(align_corners), False))

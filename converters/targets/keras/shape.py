@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from itertools import accumulate
+from itertools import accumulate, pairwise
 from math import ceil
 
-from porter.converters.codegen.nodes import Expr, Literal, Size, call, layer
+from porter.converters.codegen.nodes import Expr, Literal, Ref, Size, call, layer
 from porter.converters.graph.canonical import constant_of
 from porter.converters.targets.keras import keras_op
 from porter.converters.targets.keras.cast import dtype_name
@@ -15,28 +15,36 @@ from porter.converters.targets.types import Dims, Ints, Number, Tensor
 _UNBOUNDED = 2**31 - 1
 
 
-def sizes_of(value: Tensor) -> tuple[int | Size, ...]:
-    """A value's sizes as arguments.
+def _untold(size: int | str, x: Tensor) -> bool:
+    """Whether a size of a result depends on data, or was made up by ONNX's shape inference, for all that `x` tells."""
+    return size == "?" or (isinstance(size, str) and size.startswith("unk__") and size not in x.shape)
+
+
+def sizes_of(value: Tensor, x: Tensor | None = None) -> tuple[int | Size, ...]:
+    """The sizes of a value that is made from `x`, as arguments.
 
     Raises:
         CannotBind: a size is known at run time only.
     """
-    if "?" in value.shape:
-        raise CannotBind(f"the shape {value.shape} has sizes that depend on data")
+    if any(_untold(size, x or value) for size in value.shape):
+        raise CannotBind(f"the shape {value.shape} depends on data")
     return tuple(Size(size) if isinstance(size, str) else size for size in value.shape)
 
 
-def target_shape(out: Tensor) -> tuple[int | Size, ...]:
-    """The argument of `reshape`: one size that is not a number, or is nowhere told, is left to Keras."""
-    unknown = (
-        out.shape.index("?")
-        if "?" in out.shape
-        else next((i for i, d in enumerate(out.shape) if isinstance(d, str)), None)
-    )
-    rest = [-1 if axis == unknown else size for axis, size in enumerate(out.shape)]
-    if "?" in rest:
+def target_shape(x: Tensor, out: Tensor) -> tuple[int | Size, ...]:
+    """The argument of `reshape`: one size is left to Keras, best one that has to be computed.
+
+    Raises:
+        CannotBind: two sizes are known at run time only.
+    """
+    symbolic = [axis for axis, size in enumerate(out.shape) if isinstance(size, str)]
+    untold = [axis for axis in symbolic if _untold(out.shape[axis], x)]
+    if len(untold) > 1:
         raise CannotBind(f"the shape {out.shape} depends on data")
-    return tuple(Size(size) if isinstance(size, str) else size for size in rest)
+    computed = [axis for axis in symbolic if out.shape[axis] not in x.shape]
+    left = next(iter([*untold, *computed, *symbolic]), None)
+    sizes = [Size(size) if isinstance(size, str) else size for size in out.shape]
+    return tuple(-1 if axis == left else size for axis, size in enumerate(sizes))
 
 
 # ***** the same elements in another shape *****
@@ -45,7 +53,7 @@ def target_shape(out: Tensor) -> tuple[int | Size, ...]:
 @keras_op("Reshape", layout="fixed")
 def reshape(x: Tensor, shape: Tensor, *, allowzero: int, out: Tensor) -> Expr:
     """By the shape of the result, in which `allowzero` and copied sizes are already worked out."""
-    return call("ops.reshape", x, target_shape(out))
+    return call("ops.reshape", x, target_shape(x, out))
 
 
 @keras_op("Reshape", layout="fixed")
@@ -59,7 +67,7 @@ def flatten(x: Tensor, *, axis: int, out: Tensor) -> Expr:
         return layer("Flatten")(x)
     if axis in (0, x.rank):
         return call("ops.reshape", x, (1, -1) if axis == 0 else (-1, 1))
-    return call("ops.reshape", x, target_shape(out))
+    return call("ops.reshape", x, target_shape(x, out))
 
 
 @keras_op("Transpose", layout="fixed")
@@ -90,12 +98,29 @@ def unsqueeze(x: Tensor, axes: Ints) -> Expr:
 
 @keras_op("Concat", axes=["axis"], data=None)
 def concat(*xs: Tensor, axis: int) -> Expr:
-    return xs[0] if len(xs) == 1 else call("ops.concatenate", list(xs), axis=axis)
+    if len(xs) == 1:
+        return xs[0]
+    slices = [_unsqueezed(x, axis) for x in xs]
+    if all(part is not None for part in slices):
+        return call("ops.stack", slices, axis=axis)
+    return call("ops.concatenate", list(xs), axis=axis)
+
+
+def _unsqueezed(x: Tensor, axis: int) -> Tensor | None:
+    """What `x` is with an axis of size one put in at `axis`: concatenating such tensors is stacking."""
+    producer = x.value.producer()
+    if producer is None or producer.op_type != "Unsqueeze":
+        return None
+    axes = constant_of(producer.inputs[1])
+    added = axes is not None and [int(a) % x.rank for a in axes.reshape(-1)] == [axis % x.rank]
+    return Ref(producer.inputs[0]) if added else None
 
 
 @keras_op("Split", axes=["axis"])
-def split(x: Tensor, sizes: Dims | None = None, *, outs: list[Tensor], axis: int, num_outputs: int = 0) -> Expr:
-    """Keras takes a number of equal parts or the places to cut."""
+def split(
+    x: Tensor, sizes: Dims | None = None, *, outs: list[Tensor], axis: int, num_outputs: int = 0
+) -> Expr | tuple[Expr, ...]:
+    """Keras takes a number of equal parts or the places to cut, these only where it knows the size."""
     total = x.shape[axis]
     if sizes is None and isinstance(total, int):
         part = ceil(total / len(outs))
@@ -104,7 +129,11 @@ def split(x: Tensor, sizes: Dims | None = None, *, outs: list[Tensor], axis: int
         return x
     if sizes is None or len(set(sizes)) == 1:
         return call("ops.split", x, len(outs), axis=axis)
-    return call("ops.split", x, list(accumulate(sizes[:-1], lambda a, b: a + b)), axis=axis)
+    cuts = list(accumulate(sizes[:-1], lambda a, b: a + b))
+    if isinstance(total, int):
+        return call("ops.split", x, cuts, axis=axis)
+    before = [Literal(slice(None))] * (axis % x.rank)
+    return tuple(x[(*before, slice_of(a, b))] for a, b in pairwise([None, *cuts, None]))
 
 
 def _bound(value: int | Size, *, start: bool, step: int, size: int | str) -> int | Size | None:
@@ -171,7 +200,7 @@ def slice_computed(
 @keras_op("Expand", layout="fixed")
 def expand(x: Tensor, shape: Tensor, *, out: Tensor) -> Expr:
     """To the shape of the result: ONNX broadcasts both ways. An expanded number is a constant tensor."""
-    sizes = sizes_of(out)
+    sizes = sizes_of(out, x)
     if x.shape == out.shape:
         return x
     number = constant_of(x.value)
@@ -201,7 +230,8 @@ def tile(x: Tensor, repeats: Dims) -> Expr:
 
 @keras_op("Tile", vectors=["repeats"])
 def tile_computed(x: Tensor, repeats: Tensor) -> Expr:
-    return call("ops.tile", x, repeats)
+    """Keras wants to know the number of repeats."""
+    return call("tf.tile", x, repeats)
 
 
 # ***** padding *****

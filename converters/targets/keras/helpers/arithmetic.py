@@ -7,7 +7,7 @@ from keras import ops
 
 def truncated_divide(x, y):
     """Integer division that rounds towards zero; `//` rounds down."""
-    return (x - ops.fmod(x, y)) // y
+    return ops.floor_divide(ops.subtract(x, ops.fmod(x, y)), y)
 
 
 def l2_norm(x, axis=None, keepdims=False):

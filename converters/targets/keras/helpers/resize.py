@@ -107,7 +107,10 @@ def resize_cubic(x, size=None, scale=None, coordinates="half_pixel", a=-0.75, ex
 
 
 def resize_antialiased(x, size=None, scale=None, a=None):
-    """Linear interpolation, or cubic by `a`, whose kernel widens as the axis shrinks; what lies outside does not count."""
+    """Linear interpolation, or cubic by `a`, with a kernel that widens as the axis shrinks.
+
+    Neighbours beyond an end do not count.
+    """
     for axis, old, new, step in resized_axes(x, size, scale):
         position = source_positions(old, new, step, "half_pixel")
         dtype = position.dtype

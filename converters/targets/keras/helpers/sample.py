@@ -40,7 +40,7 @@ def values_at(x, positions):
         last = ops.cast(size - 1, position.dtype)
         inside = ops.logical_and(inside, ops.logical_and(position >= 0, position <= last))
         index = index * size + ops.cast(ops.clip(position, 0, last), "int32")
-    values = ops.take(ops.reshape(x, (-1, x.shape[-1])), index, axis=0)
+    values = ops.take(ops.reshape(x, (-1, ops.shape(x)[-1])), index, axis=0)
     return ops.where(ops.expand_dims(inside, -1), values, ops.zeros_like(values))
 
 

@@ -69,8 +69,11 @@ def check_module(
     others: Sequence[Sequence[torch.Tensor]] = (),
     rtol: float = 1e-12,
     atol: float = 1e-12,
+    gradients: bool = True,
 ) -> str:
     """Assert that the port computes what torch computes, eagerly and traced with unknown sizes; the source.
+
+    So must the gradients of the inputs be, of a sum with fixed weights.
 
     `others` are inputs of further sizes, which the tracer did not see.
     """
@@ -102,7 +105,40 @@ def check_module(
                 np.testing.assert_allclose(
                     np.asarray(got), expected, rtol=rtol, atol=atol, equal_nan=True, err_msg=generated.source
                 )
+    if gradients:
+        _check_gradients(exact, traced, inputs, generated, rtol=rtol, atol=10 * atol)
     return generated.source
+
+
+def _check_gradients(
+    exact: torch.nn.Module,
+    traced: Any,
+    inputs: Sequence[torch.Tensor],
+    generated: Generated,
+    *,
+    rtol: float,
+    atol: float,
+) -> None:
+    import tensorflow as tf
+
+    leaves = [x.clone().requires_grad_() for x in inputs]
+    (y,) = _listed(exact(*leaves))
+    cotangent = noise(*y.shape, seed=7)
+    wanted = torch.autograd.grad(y, leaves, cotangent, allow_unused=True)
+    feeds = [tf.Variable(x.numpy().transpose(s.permutation)) for x, s in zip(inputs, generated.inputs, strict=True)]
+    with tf.GradientTape() as tape:
+        found = _listed(traced(*[feed.value() for feed in feeds]))[0]
+        total = tf.reduce_sum(found * cotangent.numpy().transpose(generated.outputs[0].permutation))
+    for got, right, spec in zip(tape.gradient(total, feeds), wanted, generated.inputs, strict=True):
+        expected = None if right is None else right.numpy().transpose(spec.permutation)
+        if got is None or expected is None:
+            missing = got if expected is None else expected
+            assert missing is None or not np.any(missing), f"only one side has a gradient\n{generated.source}"
+            continue
+        message = f"gradient\n{generated.source}"
+        np.testing.assert_allclose(
+            tf.convert_to_tensor(got), expected, rtol=rtol, atol=atol, equal_nan=True, err_msg=message
+        )
 
 
 def _listed(values: Any) -> list[Any]:

@@ -21,7 +21,10 @@ from porter.converters.pipeline import Generated, generate
 
 @dataclass
 class Case:
-    """One operator with its operands. `weights` are parameters, `constants` known while porting, by input name."""
+    """One operator with its operands. `weights` are parameters, `constants` known while porting, by input name.
+
+    Every size is symbolic, save those of the operands in `sized` and the axes `known` of all others.
+    """
 
     op: str
     inputs: dict[str, np.ndarray | None]
@@ -29,7 +32,8 @@ class Case:
     weights: tuple[str, ...] = ()
     constants: tuple[str, ...] = ()
     outputs: int = 1
-    dynamic: bool = True
+    sized: tuple[str, ...] = ()
+    known: tuple[int, ...] = ()
     domain: str = ""
 
     def __str__(self) -> str:
@@ -42,16 +46,16 @@ def _typed(array: np.ndarray) -> np.ndarray:
     return array.astype(np.float32) if array.dtype == np.float64 else array
 
 
-def _info(name: str, array: np.ndarray, *, dynamic: bool) -> onnx.ValueInfoProto:
-    shape = [f"{name}_{axis}" if dynamic else size for axis, size in enumerate(array.shape)]
+def _info(name: str, array: np.ndarray, known: Sequence[int]) -> onnx.ValueInfoProto:
+    numbers = [axis % array.ndim for axis in known if array.ndim]
+    shape = [size if axis in numbers else f"{name}_{axis}" for axis, size in enumerate(array.shape)]
     return helper.make_tensor_value_info(name, helper.np_dtype_to_tensor_dtype(_typed(array).dtype), shape)
 
 
-def graph_of(case: Case, *, spatial: bool = False, dynamic: bool | None = None) -> onnx.ModelProto:
+def graph_of(case: Case, *, spatial: bool = False, dynamic: bool = True) -> onnx.ModelProto:
     """The case as a model. `spatial` puts a pooling by one, which changes nothing but wants channels last, before the
     first operand and after the first output.
     """
-    dynamic = case.dynamic if dynamic is None else dynamic
     nodes, names = [], [name if array is not None else "" for name, array in case.inputs.items()]
     given = {name: array for name, array in case.inputs.items() if array is not None}
     run_time = [name for name in given if name not in case.weights and name not in case.constants]
@@ -62,7 +66,8 @@ def graph_of(case: Case, *, spatial: bool = False, dynamic: bool | None = None) 
         nodes.append(helper.make_node("MaxPool", [names[0]], ["last"], kernel_shape=[1] * rank))
         names[0] = "last"
     nodes.append(helper.make_node(case.op, names, made, domain=case.domain, **case.attributes))
-    inputs = [_info(name, given[name], dynamic=dynamic) for name in run_time]
+    everything = range(max(array.ndim for array in given.values()))
+    inputs = [_info(name, given[name], case.known if dynamic and name not in case.sized else everything) for name in run_time]
     constants = [onnx.numpy_helper.from_array(_typed(given[name]), name) for name in given if name not in run_time]
     graph = helper.make_graph(
         nodes, "Model", inputs, [helper.make_empty_tensor_value_info(o) for o in outputs], constants
@@ -110,7 +115,7 @@ def loaded(generated: Generated, arrays: dict[str, np.ndarray]) -> Any:
 
 
 def run(
-    case: Case, *, spatial: bool = False, dynamic: bool | None = None
+    case: Case, *, spatial: bool = False, dynamic: bool = True
 ) -> tuple[list[np.ndarray], list[np.ndarray], str]:
     """(what the port computes, what ONNX computes, the source), both from the same doubles."""
     import keras
@@ -124,13 +129,13 @@ def run(
         if array is not None and name not in (*case.weights, *case.constants)
     ]
     tensors = [keras.ops.convert_to_tensor(array) for array in feeds]
+    sizes = [[d if isinstance(d, int) else None for d in (spec.shape[a] for a in spec.permutation)] for spec in generated.inputs]
+    signature = [tf.TensorSpec(shape, tensor.dtype) for shape, tensor in zip(sizes, tensors, strict=True)]
     got = port(*tensors)
-    traced = tf.function(port, input_signature=[tf.TensorSpec([None] * t.shape.rank, t.dtype) for t in tensors])(
-        *tensors
-    )
+    traced = tf.function(port, input_signature=signature)(*tensors)
     found = [np.asarray(value) for value in (got if isinstance(got, list | tuple) else [got])]
     for eager, compiled in zip(found, traced if isinstance(traced, list | tuple) else [traced], strict=True):
-        np.testing.assert_allclose(eager, np.asarray(compiled), rtol=1e-12, equal_nan=True, err_msg="eager and traced")
+        np.testing.assert_allclose(eager, np.asarray(compiled), rtol=1e-12, atol=1e-12, equal_nan=True, err_msg="eager and traced")
     return found, expected(model, case), generated.source
 
 
@@ -140,7 +145,7 @@ def expected(model: onnx.ModelProto, case: Case) -> list[np.ndarray]:
     del bare.graph.initializer[:]
     feeds = {name: array for name, array in case.inputs.items() if array is not None}
     bare.graph.input.extend(
-        _info(name, array, dynamic=True)
+        _info(name, array, ())
         for name, array in feeds.items()
         if name not in {i.name for i in bare.graph.input}
     )
@@ -148,7 +153,7 @@ def expected(model: onnx.ModelProto, case: Case) -> list[np.ndarray]:
 
 
 def check(
-    case: Case, *, spatial: bool = False, dynamic: bool | None = None, rtol: float = 1e-12, atol: float = 1e-12
+    case: Case, *, spatial: bool = False, dynamic: bool = True, rtol: float = 1e-12, atol: float = 1e-12
 ) -> str:
     """Assert that port and ONNX agree in value, shape and kind of type; the source for further looks."""
     found, wanted, source = run(case, spatial=spatial, dynamic=dynamic)

@@ -1,0 +1,184 @@
+"""Constructor arguments of generated classes: what they are called, which literals they stand for."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+from porter.converters.codegen.body import Body, Path
+from porter.converters.codegen.dialect import Dialect
+from porter.converters.codegen.identifiers import identifier, snake_case
+from porter.converters.codegen.nodes import MISSING, Binary, Construct, Expr, Invoke, Line, Parameter, Slot, transform, walk
+
+Values = tuple[Any, ...]
+
+
+@dataclass
+class Argument:
+    """A constructor argument of a generated class, with its value in each instance."""
+
+    name: str
+    values: Values
+    default: Any = MISSING
+    stored: bool = True  # whether the object keeps it under its own name
+
+    def value(self, index: int) -> Any:
+        """What an instance gives; the default where the argument has no meaning for it."""
+        value = self.values[index]
+        return self.default if value is MISSING else value
+
+
+class Flags:
+    """Arguments that say whether a step or a kind of layer is there, named after the author's own attributes."""
+
+    def __init__(self, dialect: Dialect, facts: Sequence[dict[str, Any]]) -> None:
+        self.dialect = dialect
+        self.facts = facts
+        self.arguments: list[Argument] = []
+
+    def known_name(self, values: Values) -> str | None:
+        """The attribute of the author's modules that has these values."""
+        if len(set(map(repr, values))) < 2:
+            return None
+        for name in self.facts[0] if self.facts else ():
+            own = [fact.get(name, MISSING) for fact in self.facts]
+            if all(v is MISSING or (type(v) is type(o) and v == o) for v, o in zip(values, own, strict=True)):
+                return identifier(name, self.dialect.reserved)
+        return None
+
+    def _flag(self, name: str, values: Values, *, stored: bool = True) -> str:
+        same = next((a for a in self.arguments if a.values == values and a.stored == stored and stored), None)
+        if same is not None:
+            return same.name
+        taken = {argument.name for argument in self.arguments}
+        while name in taken:
+            name += "_"
+        self.arguments.append(Argument(name, values, False, stored))
+        return name
+
+    def attribute(self, path: Path, values: Values) -> str:
+        """Whether an optional child exists: the child's own name."""
+        return self._flag(identifier(str(path[0]), self.dialect.reserved_locals), values, stored=False)
+
+    def statement(self, line: Line, values: Values) -> str:
+        """Whether a statement is made."""
+        known = self.known_name(values)
+        if known is None and isinstance(line.expr, Binary) and line.expr.op == "+":
+            known = "residual"
+        if known is None and isinstance(line.expr, Invoke):
+            known = f"use_{line.expr.path[0]}"
+        return self._flag(identifier(known or "extra", self.dialect.reserved), values)
+
+    def kind(self, stem: str, values: Values) -> str:
+        """Which of two kinds of layer it is."""
+        return self._flag(identifier(self.known_name(values) or stem, self.dialect.reserved), values)
+
+    def item(self, item: Expr, values: Values) -> str:
+        """Whether an item of a list is there."""
+        stem = snake_case(item.cls.rpartition(".")[2]) if isinstance(item, Construct) else "item"
+        return self._flag(identifier(self.known_name(values) or f"with_{stem}", self.dialect.reserved), values)
+
+
+def slot_arguments(body: Body, flags: Flags, dialect: Dialect) -> list[Argument]:
+    """Slots of equal values become one argument, integer multiples an expression of one; the body is rewritten."""
+    arguments: list[Argument] = []
+    taken = {argument.name for argument in flags.arguments}
+
+    def place(slot: Slot, owner: str, default: Any) -> Parameter:
+        if slot.hint in dialect.collapsible:
+            slot = Slot(tuple(collapsed(value) for value in slot.values), slot.hint)
+            default = collapsed(default)
+        for argument in arguments:
+            factor = _factor(argument.values, slot.values)
+            if factor is None and argument.name == slot.hint and not _both(argument.values, slot.values):
+                factor = 1  # never known together: two layers of which each instance has one
+            if factor is not None and (factor == 1 or _scales(slot.hint, argument.name)):
+                argument.values = tuple(v if v is not MISSING else _divided(s, factor) for v, s in zip(argument.values, slot.values, strict=True))
+                return Parameter(argument.name, factor)
+        name = _free_name(slot, owner, flags, taken, dialect)
+        taken.add(name)
+        arguments.append(Argument(name, slot.values, default if any(value == default for value in slot.values) else MISSING))
+        return Parameter(name)
+
+    slots = [(path, part, owner) for path, item in body.definitions.items() for owner in walk(item) for part in owner.children() if isinstance(part, Slot)]
+    chosen: dict[int, Parameter] = {}
+    for path, slot, owner in sorted(slots, key=lambda item: _magnitude(item[1])):
+        own = dialect.defaults(owner.cls) if isinstance(owner, Construct) else {}
+        chosen[id(slot)] = place(slot, str(path[0]) if path else "", own.get(slot.hint, MISSING))
+    for path, definition in body.definitions.items():
+        body.definitions[path] = transform(definition, lambda part: chosen.get(id(part)) if isinstance(part, Slot) else None)
+    body.lines = [_placed(line, place) for line in body.lines]
+    for argument in arguments:
+        if argument.default is MISSING and MISSING in argument.values:
+            argument.default = None
+    positions = {argument.name: index for index, argument in enumerate(arguments)}
+    return sorted(arguments, key=lambda argument: _rank(argument.name, positions))
+
+
+def _free_name(slot: Slot, owner: str, flags: Flags, taken: set[str], dialect: Dialect) -> str:
+    stem = slot.hint or flags.known_name(slot.values) or "size"
+    name = identifier(stem, dialect.reserved)
+    if name in taken:
+        name = flags.known_name(slot.values) or identifier(f"{owner}_{stem}" if owner else f"{stem}_", dialect.reserved)
+    while name in taken:
+        name = f"{name}_"
+    return name
+
+
+def collapsed(value: Any) -> Any:
+    """(3, 3) as 3."""
+    return value[0] if isinstance(value, tuple) and value and len(set(value)) == 1 else value
+
+
+def _placed(line: Line, place: Callable[[Slot, str, Any], Parameter]) -> Line:
+    """In statements an argument is read from the object."""
+
+    def change(part: Expr) -> Expr | None:
+        if not isinstance(part, Slot):
+            return None
+        parameter = place(part, line.names[0] if line.names else "", MISSING)
+        return Parameter(f"self.{parameter.name}", parameter.factor)
+
+    return replace(line, expr=transform(line.expr, change))
+
+
+_ORDER = ("filters", "units", "input_dim", "output_dim", "rate", "kernel_size", "strides")
+
+
+def _rank(name: str, positions: dict[str, int]) -> tuple[int, int]:
+    known = next((i for i, stem in enumerate(_ORDER) if name.endswith(stem)), len(_ORDER))
+    return known, positions[name]
+
+
+def _scales(hint: str, name: str) -> bool:
+    """Whether an argument may be written as a multiple of another: only widths are."""
+    widths = ("filters", "units", "output_dim", "key_dim")
+    return hint in (*widths, "shape", "") and any(name.endswith(stem) for stem in widths)
+
+
+def _factor(base: Values, values: Values) -> int | None:
+    """k when `values` are k times `base` wherever both are known."""
+    both = _both(base, values)
+    if not both:
+        return None
+    if all(type(b) is type(v) and b == v for b, v in both):
+        return 1
+    if not all(type(b) is int and type(v) is int and b > 0 and v % b == 0 for b, v in both):
+        return None
+    factors = {v // b for b, v in both}
+    return factors.pop() if len(factors) == 1 and len(set(both)) > 1 else None
+
+
+def _both(base: Values, values: Values) -> list[tuple[Any, Any]]:
+    return [(b, v) for b, v in zip(base, values, strict=True) if b is not MISSING and v is not MISSING]
+
+
+def _divided(value: Any, factor: int) -> Any:
+    return value if value is MISSING or factor == 1 else value // factor
+
+
+def _magnitude(slot: Slot) -> float:
+    """Smaller widths first, so that larger ones are multiples of them; everything else keeps its place."""
+    known = [value for value in slot.values if isinstance(value, int) and not isinstance(value, bool)]
+    return float(sum(known)) / len(known) if known else 0.0

@@ -1,0 +1,151 @@
+"""BertModel, ported from PyTorch (zoo:bert_tiny@small) by porter."""
+
+from pathlib import Path
+
+import keras
+from keras import layers, ops
+from safetensors.numpy import load_file
+
+
+def without_padding_gradient(vectors, indices, padding_index):
+    """Embedded `indices`, with no gradient to the vector of `padding_index`."""
+    padding = ops.expand_dims(ops.equal(indices, padding_index), -1)
+    return ops.where(padding, ops.stop_gradient(vectors), vectors)
+
+
+@keras.saving.register_keras_serializable("bert_tiny")
+class BertEmbeddings(layers.Layer):
+    def __init__(self, **kwargs):
+        super().__init__(**kwargs)
+        self.position_ids = self.add_weight(
+            name="position_ids", shape=(1, 32), dtype="int64", initializer="zeros", trainable=False
+        )
+        self.word_embeddings = layers.Embedding(50, 12)
+        self.token_type_embeddings = layers.Embedding(2, 12)
+        self.position_embeddings = layers.Embedding(32, 12)
+        self.norm = layers.LayerNormalization(epsilon=1e-12)
+        self.dropout = layers.Dropout(0.1)
+
+    def call(self, input_ids, token_type_ids, training=None):
+        positions = self.position_ids[:, slice(None, ops.shape(input_ids)[1])]
+        embeddings = without_padding_gradient(
+            self.word_embeddings(input_ids), input_ids, 0
+        ) + self.token_type_embeddings(token_type_ids)
+        embeddings = embeddings + self.position_embeddings(positions)
+        return self.dropout(self.norm(embeddings), training=training)
+
+
+@keras.saving.register_keras_serializable("bert_tiny")
+class BertSelfAttention(layers.Layer):
+    def __init__(self, **kwargs):
+        super().__init__(**kwargs)
+        self.query = layers.Dense(12)
+        self.key = layers.Dense(12)
+        self.value = layers.Dense(12)
+        self.dropout = layers.Dropout(0.1)
+
+    def call(self, hidden, mask, training=None):
+        time = ops.shape(hidden)[1]
+        x = ops.reshape(self.query(hidden), (-1, time, 3, 4))
+        y = ops.reshape(self.key(hidden), (-1, time, 3, 4))
+        z = ops.reshape(self.value(hidden), (-1, time, 3, 4))
+        scores = ops.matmul(ops.transpose(x, (0, 2, 1, 3)), ops.transpose(y, (0, 2, 3, 1))) / 2.0
+        weights = self.dropout(ops.softmax(scores + mask), training=training)
+        return ops.reshape(
+            ops.transpose(ops.matmul(weights, ops.transpose(z, (0, 2, 1, 3))), (0, 2, 1, 3)), (-1, time, 12)
+        )
+
+
+@keras.saving.register_keras_serializable("bert_tiny")
+class BertFeedForward(layers.Layer):
+    def __init__(self, **kwargs):
+        super().__init__(**kwargs)
+        self.expansion = layers.Dense(20)
+        self.contraction = layers.Dense(12)
+        self.dropout = layers.Dropout(0.1)
+        self.norm = layers.LayerNormalization(epsilon=1e-12)
+
+    def call(self, hidden, training=None):
+        expanded = ops.gelu(self.expansion(hidden), approximate=False)
+        return self.norm(hidden + self.dropout(self.contraction(expanded), training=training))
+
+
+@keras.saving.register_keras_serializable("bert_tiny")
+class BertPooler(layers.Layer):
+    def __init__(self, **kwargs):
+        super().__init__(**kwargs)
+        self.dense = layers.Dense(12)
+
+    def call(self, hidden):
+        return ops.tanh(self.dense(hidden[:, 0]))
+
+
+@keras.saving.register_keras_serializable("bert_tiny")
+class BertAttention(layers.Layer):
+    def __init__(self, **kwargs):
+        super().__init__(**kwargs)
+        self.self_attention = BertSelfAttention()
+        self.projection = layers.Dense(12)
+        self.dropout = layers.Dropout(0.1)
+        self.norm = layers.LayerNormalization(epsilon=1e-12)
+
+    def call(self, hidden, mask, training=None):
+        attended = self.dropout(
+            self.projection(self.self_attention(hidden, mask, training=training)), training=training
+        )
+        return self.norm(hidden + attended)
+
+
+@keras.saving.register_keras_serializable("bert_tiny")
+class BertLayer(layers.Layer):
+    def __init__(self, **kwargs):
+        super().__init__(**kwargs)
+        self.attention_ = BertAttention()
+        self.feed_forward = BertFeedForward()
+
+    def call(self, hidden, mask, training=None):
+        return self.feed_forward(self.attention_(hidden, mask, training=training), training=training)
+
+
+@keras.saving.register_keras_serializable("bert_tiny")
+class BertModel(keras.Model):
+    def __init__(self, **kwargs):
+        super().__init__(**kwargs)
+        self.embeddings = BertEmbeddings()
+        self.encoder = [BertLayer() for _ in range(2)]
+        self.pooler = BertPooler()
+
+    def call(self, input_ids, attention_mask=None, token_type_ids=None, training=None):
+        if isinstance(input_ids, (list, tuple)):  # fit() and predict() hand all inputs over as one
+            input_ids, attention_mask, token_type_ids = input_ids
+        hidden = self.embeddings(input_ids, token_type_ids, training=training)
+        mask = (
+            1.0 - ops.cast(ops.expand_dims(ops.expand_dims(attention_mask, axis=1), axis=2), self.compute_dtype)
+        ) * -10000.0
+        for encoder_item in self.encoder:
+            hidden = encoder_item(hidden, mask, training=training)
+        x = self.pooler(hidden)
+        return hidden, x
+
+
+def build(weights=True):
+    """The model with the weights that lie beside this file, or with fresh ones."""
+    model = BertModel()
+    model(
+        keras.Input((None,), dtype="int64", name="input_ids"),
+        keras.Input((None,), dtype="int64", name="attention_mask"),
+        keras.Input((None,), dtype="int64", name="token_type_ids"),
+    )
+    if weights:
+        load_weights(model, Path(__file__).with_name("weights.safetensors"))
+    return model
+
+
+def load_weights(model, path):
+    """Assign every array of a safetensors file to the variable whose attribute path is its name."""
+    for name, array in load_file(path).items():
+        *owners, variable = name.split(".")
+        layer = model
+        for owner in owners:
+            layer = getattr(layer, "layers", layer)[int(owner)] if owner.isdigit() else getattr(layer, owner)
+        getattr(layer, variable).assign(array)

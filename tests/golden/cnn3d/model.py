@@ -1,0 +1,80 @@
+"""CNN3d, ported from PyTorch (zoo:cnn3d@small) by porter."""
+
+from pathlib import Path
+
+import keras
+from keras import layers, ops
+from safetensors.numpy import load_file
+
+
+def pool_3d(pool, x, pool_size, strides, padding="valid"):
+    """`pool` (`ops.max_pool` or `ops.average_pool`) over volumes: within planes first, then along the depth.
+
+    TensorFlow's own 3-D pooling stops at float32.
+    """
+    _, depth, height, width, channels = ops.shape(x)
+    x = ops.reshape(x, (-1, height, width, channels))
+    x = pool(x, tuple(pool_size[1:]), tuple(strides[1:]), padding)
+    _, height, width, _ = ops.shape(x)
+    x = ops.reshape(x, (-1, depth, height * width, channels))
+    x = pool(x, (pool_size[0], 1), (strides[0], 1), padding)
+    return ops.reshape(x, (-1, ops.shape(x)[1], height, width, channels))
+
+
+@keras.saving.register_keras_serializable("cnn3d")
+class ConvBlock3d(layers.Layer):
+    def __init__(self, filters, size, **kwargs):
+        super().__init__(**kwargs)
+        self.filters = filters
+        self.size = size
+        self.conv = layers.Conv3D(filters, 3, padding="same")
+        self.bn = layers.BatchNormalization(momentum=0.9, epsilon=1e-05)
+
+    def call(self, x, training=None):
+        return pool_3d(
+            ops.max_pool,
+            ops.relu(self.bn(self.conv(x), training=training)),
+            (self.size, 2, 2),
+            (self.size, 2, 2),
+            padding="valid",
+        )
+
+    def get_config(self):
+        return {**super().get_config(), "filters": self.filters, "size": self.size}
+
+
+@keras.saving.register_keras_serializable("cnn3d")
+class CNN3d(keras.Model):
+    def __init__(self, **kwargs):
+        super().__init__(**kwargs)
+        self.block1 = ConvBlock3d(4, 1)
+        self.block2 = ConvBlock3d(8, 2)
+        self.block3 = ConvBlock3d(16, 2)
+        self.dropout = layers.Dropout(0.5)
+        self.fc = layers.Dense(10)
+
+    def call(self, x, training=None):
+        x = self.block1(x, training=training)
+        x = self.block2(x, training=training)
+        x = self.block3(x, training=training)
+        x = ops.reshape(ops.mean(x, axis=(1, 2, 3), keepdims=True), (-1, 16))
+        return self.fc(self.dropout(x, training=training))
+
+
+def build(weights=True):
+    """The model with the weights that lie beside this file, or with fresh ones."""
+    model = CNN3d()
+    model(keras.Input((None, None, None, 3), name="x"))
+    if weights:
+        load_weights(model, Path(__file__).with_name("weights.safetensors"))
+    return model
+
+
+def load_weights(model, path):
+    """Assign every array of a safetensors file to the variable whose attribute path is its name."""
+    for name, array in load_file(path).items():
+        *owners, variable = name.split(".")
+        layer = model
+        for owner in owners:
+            layer = getattr(layer, "layers", layer)[int(owner)] if owner.isdigit() else getattr(layer, owner)
+        getattr(layer, variable).assign(array)

@@ -1,0 +1,100 @@
+"""GCN, ported from PyTorch (zoo:gcn@small) by porter."""
+
+from pathlib import Path
+
+import keras
+from keras import layers, ops
+from safetensors.numpy import load_file
+
+
+def flat_positions(indices, sizes):
+    """Rows of positions as positions in the flattened axes that have `sizes`."""
+    flat = 0
+    for axis, size in enumerate(sizes):
+        position = indices[..., axis]
+        size = ops.cast(size, position.dtype)
+        flat = flat * size + ops.where(ops.less(position, 0), position + size, position)
+    return flat
+
+
+def scatter_nd(x, indices, updates, reduction=None):
+    """`x` with `updates` written, or combined with what is there, at `indices` (see `gather_nd`)."""
+    shape, depth = ops.shape(x), indices.shape[-1]
+    rest = shape[depth:]
+    positions = ops.reshape(flat_positions(indices, shape[:depth]), (-1, 1))
+    flat, updates = ops.reshape(x, (-1, *rest)), ops.reshape(updates, (-1, *rest))
+    return ops.reshape(ops.scatter_update(flat, positions, updates, reduction), shape)
+
+
+def scatter_elements(x, indices, updates, axis=0, reduction=None):
+    """`x` with each of `updates` written, or combined, at its own place except along `axis`, where `indices` tells it."""
+    shape = ops.shape(indices)
+    grid = [
+        ops.broadcast_to(
+            ops.reshape(ops.arange(size, dtype=indices.dtype), [-1 if i == at else 1 for i in range(len(shape))]), shape
+        )
+        for at, size in enumerate(shape)
+    ]
+    grid[axis] = indices
+    return scatter_nd(x, ops.stack(grid, axis=-1), updates, reduction)
+
+
+@keras.saving.register_keras_serializable("gcn")
+class GraphConv(layers.Layer):
+    def __init__(self, units, **kwargs):
+        super().__init__(**kwargs)
+        self.units = units
+        self.linear = layers.Dense(units, use_bias=False)
+        self.bias = self.add_weight(name="bias", shape=(units,))
+
+    def call(self, x, source, target):
+        y = self.linear(x)
+        nodes = ops.shape(x)[0]
+        degree = ops.ones((nodes,))
+        edges = ops.shape(source)[0]
+        degree = scatter_nd(degree, ops.expand_dims(target, axis=1), ops.ones((edges,)), reduction="add")
+        inverse_root = 1.0 / ops.sqrt(degree)
+        norm = ops.take(inverse_root, source, axis=0) * ops.take(inverse_root, target, axis=0)
+        messages = ops.take(y, source, axis=0) * ops.expand_dims(norm, axis=-1)
+        index = ops.broadcast_to(ops.expand_dims(target, axis=-1), (edges, self.units))
+        gathered = scatter_elements(ops.zeros((nodes, self.units)), index, messages, axis=0, reduction="add")
+        return gathered + y / ops.expand_dims(degree, axis=-1) + self.bias
+
+    def get_config(self):
+        return {**super().get_config(), "units": self.units}
+
+
+@keras.saving.register_keras_serializable("gcn")
+class GCN(keras.Model):
+    def __init__(self, **kwargs):
+        super().__init__(**kwargs)
+        self.conv1 = GraphConv(8)
+        self.dropout = layers.Dropout(0.5)
+        self.conv2 = GraphConv(4)
+
+    def call(self, x, edge_index=None, training=None):
+        if isinstance(x, (list, tuple)):  # fit() and predict() hand all inputs over as one
+            x, edge_index = x
+        y = edge_index[0]
+        edge_index = edge_index[1]
+        x = ops.relu(self.conv1(x, y, edge_index))
+        return self.conv2(self.dropout(x, training=training), y, edge_index)
+
+
+def build(weights=True):
+    """The model with the weights that lie beside this file, or with fresh ones."""
+    model = GCN()
+    model(keras.Input((9,), name="x"), keras.Input(batch_shape=(2, None), dtype="int64", name="edge_index"))
+    if weights:
+        load_weights(model, Path(__file__).with_name("weights.safetensors"))
+    return model
+
+
+def load_weights(model, path):
+    """Assign every array of a safetensors file to the variable whose attribute path is its name."""
+    for name, array in load_file(path).items():
+        *owners, variable = name.split(".")
+        layer = model
+        for owner in owners:
+            layer = getattr(layer, "layers", layer)[int(owner)] if owner.isdigit() else getattr(layer, owner)
+        getattr(layer, variable).assign(array)

@@ -1,0 +1,89 @@
+"""GPT, ported from PyTorch (zoo:gpt_tiny@small) by porter."""
+
+from pathlib import Path
+
+import keras
+from keras import layers, ops
+from safetensors.numpy import load_file
+
+
+@keras.saving.register_keras_serializable("gpt_tiny")
+class CausalSelfAttention(layers.Layer):
+    def __init__(self, **kwargs):
+        super().__init__(**kwargs)
+        self.c_attn = layers.Dense(36)
+        self.c_proj = layers.Dense(12)
+        self.resid_dropout = layers.Dropout(0.1)
+
+    def call(self, x, training=None):
+        y, z, u = ops.split(self.c_attn(x), 3, axis=-1)
+        time = ops.shape(x)[1]
+        y = ops.reshape(y, (-1, time, 3, 4))
+        z = ops.reshape(z, (-1, time, 3, 4))
+        u = ops.reshape(u, (-1, time, 3, 4))
+        attended = ops.dot_product_attention(y, z, u, is_causal=True)
+        attended = ops.reshape(attended, (-1, time, 12))
+        return self.resid_dropout(self.c_proj(attended), training=training)
+
+
+@keras.saving.register_keras_serializable("gpt_tiny")
+class MLP(layers.Layer):
+    def __init__(self, **kwargs):
+        super().__init__(**kwargs)
+        self.c_fc = layers.Dense(48)
+        self.c_proj = layers.Dense(12)
+        self.dropout = layers.Dropout(0.1)
+
+    def call(self, x, training=None):
+        return self.dropout(self.c_proj(ops.gelu(self.c_fc(x))), training=training)
+
+
+@keras.saving.register_keras_serializable("gpt_tiny")
+class Block(layers.Layer):
+    def __init__(self, **kwargs):
+        super().__init__(**kwargs)
+        self.ln_1 = layers.LayerNormalization(epsilon=1e-05)
+        self.attn = CausalSelfAttention()
+        self.ln_2 = layers.LayerNormalization(epsilon=1e-05)
+        self.mlp = MLP()
+
+    def call(self, x, training=None):
+        x = x + self.attn(self.ln_1(x), training=training)
+        return x + self.mlp(self.ln_2(x), training=training)
+
+
+@keras.saving.register_keras_serializable("gpt_tiny")
+class GPT(keras.Model):
+    def __init__(self, **kwargs):
+        super().__init__(**kwargs)
+        self.wte = layers.Embedding(40, 12)
+        self.wpe = layers.Embedding(32, 12)
+        self.drop = layers.Dropout(0.1)
+        self.blocks = [Block() for _ in range(2)]
+        self.ln_f = layers.LayerNormalization(epsilon=1e-05)
+
+    def call(self, tokens, training=None):
+        positions = ops.arange(ops.shape(tokens)[1], dtype="int64")
+        x = self.drop(self.wte(tokens) + self.wpe(positions), training=training)
+        for block in self.blocks:
+            x = block(x, training=training)
+        return ops.matmul(self.ln_f(x), ops.transpose(self.wte.embeddings, (1, 0)))
+
+
+def build(weights=True):
+    """The model with the weights that lie beside this file, or with fresh ones."""
+    model = GPT()
+    model(keras.Input((None,), dtype="int64", name="tokens"))
+    if weights:
+        load_weights(model, Path(__file__).with_name("weights.safetensors"))
+    return model
+
+
+def load_weights(model, path):
+    """Assign every array of a safetensors file to the variable whose attribute path is its name."""
+    for name, array in load_file(path).items():
+        *owners, variable = name.split(".")
+        layer = model
+        for owner in owners:
+            layer = getattr(layer, "layers", layer)[int(owner)] if owner.isdigit() else getattr(layer, owner)
+        getattr(layer, variable).assign(array)

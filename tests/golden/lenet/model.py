@@ -1,0 +1,46 @@
+"""LeNet, ported from PyTorch (zoo:lenet@small) by porter."""
+
+from pathlib import Path
+
+import keras
+from keras import layers, ops
+from safetensors.numpy import load_file
+
+
+@keras.saving.register_keras_serializable("lenet")
+class LeNet(keras.Model):
+    def __init__(self, **kwargs):
+        super().__init__(**kwargs)
+        self.conv1 = layers.Conv2D(4, 5)
+        self.pool = layers.AveragePooling2D(2, strides=2)
+        self.conv2 = layers.Conv2D(12, 5)
+        self.fc1 = layers.Dense(32)
+        self.fc2 = layers.Dense(84)
+        self.fc3 = layers.Dense(10)
+
+    def call(self, x):
+        x = self.pool(ops.tanh(self.conv1(x)))
+        x = self.pool(ops.tanh(self.conv2(x)))
+        x = ops.reshape(x, (-1, 300))
+        x = ops.tanh(self.fc1(x))
+        x = ops.tanh(self.fc2(x))
+        return self.fc3(x)
+
+
+def build(weights=True):
+    """The model with the weights that lie beside this file, or with fresh ones."""
+    model = LeNet()
+    model(keras.Input((32, 32, 1), name="x"))
+    if weights:
+        load_weights(model, Path(__file__).with_name("weights.safetensors"))
+    return model
+
+
+def load_weights(model, path):
+    """Assign every array of a safetensors file to the variable whose attribute path is its name."""
+    for name, array in load_file(path).items():
+        *owners, variable = name.split(".")
+        layer = model
+        for owner in owners:
+            layer = getattr(layer, "layers", layer)[int(owner)] if owner.isdigit() else getattr(layer, owner)
+        getattr(layer, variable).assign(array)

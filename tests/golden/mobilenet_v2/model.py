@@ -1,0 +1,133 @@
+"""MobileNetV2, ported from PyTorch (zoo:mobilenet_v2@small) by porter."""
+
+from pathlib import Path
+
+import keras
+from keras import layers, ops
+from safetensors.numpy import load_file
+
+
+@keras.saving.register_keras_serializable("mobilenet_v2")
+class ConvBNReLU(keras.Sequential):
+    def __init__(
+        self,
+        filters=None,
+        kernel_size=None,
+        strides=1,
+        strides_=1,
+        with_zero_padding2d=False,
+        depthwise=False,
+        **kwargs,
+    ):
+        super().__init__(
+            [
+                *([layers.ZeroPadding2D(1)] if with_zero_padding2d else []),
+                layers.DepthwiseConv2D(3, strides=strides, use_bias=False)
+                if depthwise
+                else layers.Conv2D(filters, kernel_size, strides=strides_, use_bias=False),
+                layers.BatchNormalization(momentum=0.9, epsilon=1e-05),
+                layers.Activation("relu6"),
+            ],
+            **kwargs,
+        )
+        self.filters = filters
+        self.kernel_size = kernel_size
+        self.strides = strides
+        self.strides_ = strides_
+        self.with_zero_padding2d = with_zero_padding2d
+        self.depthwise = depthwise
+
+    def get_config(self):
+        return {
+            "name": self.name,
+            "filters": self.filters,
+            "kernel_size": self.kernel_size,
+            "strides": self.strides,
+            "strides_": self.strides_,
+            "with_zero_padding2d": self.with_zero_padding2d,
+            "depthwise": self.depthwise,
+        }
+
+    @classmethod
+    def from_config(cls, config):
+        return cls(**config)
+
+
+@keras.saving.register_keras_serializable("mobilenet_v2")
+class InvertedResidual(layers.Layer):
+    def __init__(self, filters, strides, conv_filters=None, use_residual=False, with_conv_bn_re_lu=False, **kwargs):
+        super().__init__(**kwargs)
+        self.filters = filters
+        self.strides = strides
+        self.conv_filters = conv_filters
+        self.use_residual = use_residual
+        self.with_conv_bn_re_lu = with_conv_bn_re_lu
+        self.conv = keras.Sequential(
+            [
+                *([ConvBNReLU(filters=conv_filters, kernel_size=1)] if with_conv_bn_re_lu else []),
+                ConvBNReLU(strides=strides, with_zero_padding2d=True, depthwise=True),
+                layers.Conv2D(filters, 1, use_bias=False),
+                layers.BatchNormalization(momentum=0.9, epsilon=1e-05),
+            ]
+        )
+
+    def call(self, x, training=None):
+        y = self.conv(x, training=training)
+        return x + y if self.use_residual else y
+
+    def get_config(self):
+        return {
+            **super().get_config(),
+            "filters": self.filters,
+            "strides": self.strides,
+            "conv_filters": self.conv_filters,
+            "use_residual": self.use_residual,
+            "with_conv_bn_re_lu": self.with_conv_bn_re_lu,
+        }
+
+
+@keras.saving.register_keras_serializable("mobilenet_v2")
+class MobileNetV2(keras.Model):
+    def __init__(self, **kwargs):
+        super().__init__(**kwargs)
+        self.features = keras.Sequential(
+            [
+                ConvBNReLU(filters=8, kernel_size=3, strides_=2, with_zero_padding2d=True),
+                InvertedResidual(4, 1),
+                InvertedResidual(6, 2, conv_filters=24, with_conv_bn_re_lu=True),
+                InvertedResidual(6, 1, conv_filters=36, use_residual=True, with_conv_bn_re_lu=True),
+                InvertedResidual(8, 2, conv_filters=36, with_conv_bn_re_lu=True),
+                *(
+                    InvertedResidual(8, 1, conv_filters=48, use_residual=True, with_conv_bn_re_lu=True)
+                    for _ in range(2)
+                ),
+                InvertedResidual(12, 2, conv_filters=48, with_conv_bn_re_lu=True),
+                InvertedResidual(12, 1, conv_filters=72, use_residual=True, with_conv_bn_re_lu=True),
+                ConvBNReLU(filters=32, kernel_size=1),
+            ]
+        )
+        self.classifier = keras.Sequential([layers.Dropout(0.2), layers.Dense(10)])
+
+    def call(self, x, training=None):
+        x = self.features(x, training=training)
+        x = ops.mean(x, axis=(1, 2))
+        return self.classifier(x, training=training)
+
+
+def build(weights=True):
+    """The model with the weights that lie beside this file, or with fresh ones."""
+    model = MobileNetV2()
+    model(keras.Input((None, None, 3), name="x"))
+    if weights:
+        load_weights(model, Path(__file__).with_name("weights.safetensors"))
+    return model
+
+
+def load_weights(model, path):
+    """Assign every array of a safetensors file to the variable whose attribute path is its name."""
+    for name, array in load_file(path).items():
+        *owners, variable = name.split(".")
+        layer = model
+        for owner in owners:
+            layer = getattr(layer, "layers", layer)[int(owner)] if owner.isdigit() else getattr(layer, owner)
+        getattr(layer, variable).assign(array)

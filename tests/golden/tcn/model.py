@@ -1,0 +1,80 @@
+"""TCN, ported from PyTorch (zoo:tcn@small) by porter."""
+
+from pathlib import Path
+
+import keras
+from keras import layers, ops
+from safetensors.numpy import load_file
+
+
+@keras.saving.register_keras_serializable("tcn")
+class CausalConv1d(layers.Layer):
+    def __init__(self, left, dilation_rate=1, **kwargs):
+        super().__init__(**kwargs)
+        self.left = left
+        self.dilation_rate = dilation_rate
+        self.conv = layers.Conv1D(8, 3, dilation_rate=dilation_rate)
+
+    def call(self, x):
+        return self.conv(ops.pad(x, [(0, 0), (self.left, 0), (0, 0)]))
+
+    def get_config(self):
+        return {**super().get_config(), "left": self.left, "dilation_rate": self.dilation_rate}
+
+
+@keras.saving.register_keras_serializable("tcn")
+class TemporalBlock(layers.Layer):
+    def __init__(self, dilation_rate, left, downsample=False, **kwargs):
+        super().__init__(**kwargs)
+        self.dilation_rate = dilation_rate
+        self.left = left
+        self.conv1 = CausalConv1d(left, dilation_rate=dilation_rate)
+        self.dropout = layers.Dropout(0.2)
+        self.conv2 = CausalConv1d(left, dilation_rate=dilation_rate)
+        self.downsample = layers.Conv1D(8, 1) if downsample else None
+
+    def call(self, x, training=None):
+        out = self.dropout(ops.relu(self.conv1(x)), training=training)
+        out = self.dropout(ops.relu(self.conv2(out)), training=training)
+        residual = self.downsample(x) if self.downsample else x
+        return ops.relu(out + residual)
+
+    def get_config(self):
+        return {
+            **super().get_config(),
+            "dilation_rate": self.dilation_rate,
+            "left": self.left,
+            "downsample": self.downsample is not None,
+        }
+
+
+@keras.saving.register_keras_serializable("tcn")
+class TCN(keras.Model):
+    def __init__(self, **kwargs):
+        super().__init__(**kwargs)
+        self.network = keras.Sequential(
+            [TemporalBlock(1, 2, downsample=True), TemporalBlock(2, 4), TemporalBlock(4, 8)]
+        )
+        self.head = layers.Conv1D(5, 1)
+
+    def call(self, x, training=None):
+        return self.head(self.network(x, training=training))
+
+
+def build(weights=True):
+    """The model with the weights that lie beside this file, or with fresh ones."""
+    model = TCN()
+    model(keras.Input((None, 3), name="x"))
+    if weights:
+        load_weights(model, Path(__file__).with_name("weights.safetensors"))
+    return model
+
+
+def load_weights(model, path):
+    """Assign every array of a safetensors file to the variable whose attribute path is its name."""
+    for name, array in load_file(path).items():
+        *owners, variable = name.split(".")
+        layer = model
+        for owner in owners:
+            layer = getattr(layer, "layers", layer)[int(owner)] if owner.isdigit() else getattr(layer, owner)
+        getattr(layer, variable).assign(array)

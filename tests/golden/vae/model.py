@@ -1,0 +1,81 @@
+"""VAE, ported from PyTorch (zoo:vae@small) by porter."""
+
+from pathlib import Path
+
+import keras
+from keras import layers, ops
+from safetensors.numpy import load_file
+
+
+@keras.saving.register_keras_serializable("vae")
+class Encoder(layers.Layer):
+    def __init__(self, **kwargs):
+        super().__init__(**kwargs)
+        self.conv1_pad = layers.ZeroPadding2D(1)
+        self.conv1 = layers.Conv2D(4, 3, strides=2)
+        self.conv2_pad = layers.ZeroPadding2D(1)
+        self.conv2 = layers.Conv2D(8, 3, strides=2)
+        self.conv3_pad = layers.ZeroPadding2D(1)
+        self.conv3 = layers.Conv2D(16, 3, strides=2)
+        self.fc_mu = layers.Dense(6)
+        self.fc_logvar = layers.Dense(6)
+
+    def call(self, x):
+        x = ops.relu(self.conv1(self.conv1_pad(x)))
+        x = ops.relu(self.conv2(self.conv2_pad(x)))
+        x = ops.relu(self.conv3(self.conv3_pad(x)))
+        x = ops.reshape(x, (-1, 256))
+        y = self.fc_mu(x)
+        x = self.fc_logvar(x)
+        return y, x
+
+
+@keras.saving.register_keras_serializable("vae")
+class Decoder(layers.Layer):
+    def __init__(self, **kwargs):
+        super().__init__(**kwargs)
+        self.fc = layers.Dense(256)
+        self.deconv1 = layers.Conv2DTranspose(8, 3, strides=2)
+        self.deconv1_crop = layers.Cropping2D((1, 0))
+        self.deconv2 = layers.Conv2DTranspose(4, 3, strides=2)
+        self.deconv2_crop = layers.Cropping2D((1, 0))
+        self.deconv3 = layers.Conv2DTranspose(3, 3, strides=2)
+        self.deconv3_crop = layers.Cropping2D((1, 0))
+
+    def call(self, z):
+        x = ops.reshape(ops.relu(self.fc(z)), (-1, 16, 4, 4))
+        x = ops.relu(self.deconv1_crop(self.deconv1(ops.transpose(x, (0, 2, 3, 1)))))
+        x = ops.relu(self.deconv2_crop(self.deconv2(x)))
+        return ops.sigmoid(self.deconv3_crop(self.deconv3(x)))
+
+
+@keras.saving.register_keras_serializable("vae")
+class VAE(keras.Model):
+    def __init__(self, **kwargs):
+        super().__init__(**kwargs)
+        self.encoder = Encoder()
+        self.decoder = Decoder()
+
+    def call(self, x):
+        mu, logvar = self.encoder(x)
+        x = self.decoder(mu)
+        return x, mu, logvar
+
+
+def build(weights=True):
+    """The model with the weights that lie beside this file, or with fresh ones."""
+    model = VAE()
+    model(keras.Input((32, 32, 3), name="x"))
+    if weights:
+        load_weights(model, Path(__file__).with_name("weights.safetensors"))
+    return model
+
+
+def load_weights(model, path):
+    """Assign every array of a safetensors file to the variable whose attribute path is its name."""
+    for name, array in load_file(path).items():
+        *owners, variable = name.split(".")
+        layer = model
+        for owner in owners:
+            layer = getattr(layer, "layers", layer)[int(owner)] if owner.isdigit() else getattr(layer, owner)
+        getattr(layer, variable).assign(array)

@@ -1,0 +1,102 @@
+"""VisionTransformer, ported from PyTorch (zoo:vit_tiny@small) by porter."""
+
+from pathlib import Path
+
+import keras
+from keras import layers, ops
+from safetensors.numpy import load_file
+
+
+@keras.saving.register_keras_serializable("vit_tiny")
+class PatchEmbed(layers.Layer):
+    def __init__(self, **kwargs):
+        super().__init__(**kwargs)
+        self.proj = layers.Conv2D(24, 4, strides=4)
+
+    def call(self, images):
+        return ops.reshape(self.proj(images), (-1, 16, 24))
+
+
+@keras.saving.register_keras_serializable("vit_tiny")
+class Attention(layers.Layer):
+    def __init__(self, **kwargs):
+        super().__init__(**kwargs)
+        self.qkv = layers.Dense(72)
+        self.proj = layers.Dense(24)
+
+    def call(self, x):
+        qkv = ops.reshape(self.qkv(x), (-1, 17, 3, 3, 8))
+        x = qkv[:, :, 0]
+        y = qkv[:, :, 1]
+        qkv = qkv[:, :, 2]
+        weights = ops.softmax(
+            ops.matmul(ops.transpose(x, (0, 2, 1, 3)), ops.transpose(y, (0, 2, 3, 1))) * 0.3535533845424652
+        )
+        x = ops.reshape(
+            ops.transpose(ops.matmul(weights, ops.transpose(qkv, (0, 2, 1, 3))), (0, 2, 1, 3)), (-1, 17, 24)
+        )
+        return self.proj(x)
+
+
+@keras.saving.register_keras_serializable("vit_tiny")
+class MLP(layers.Layer):
+    def __init__(self, **kwargs):
+        super().__init__(**kwargs)
+        self.fc1 = layers.Dense(96)
+        self.fc2 = layers.Dense(24)
+        self.drop = layers.Dropout(0.1)
+
+    def call(self, x, training=None):
+        return self.drop(self.fc2(ops.gelu(self.fc1(x), approximate=False)), training=training)
+
+
+@keras.saving.register_keras_serializable("vit_tiny")
+class Block(layers.Layer):
+    def __init__(self, **kwargs):
+        super().__init__(**kwargs)
+        self.norm1 = layers.LayerNormalization(epsilon=1e-06)
+        self.attn = layers.Attention()
+        self.norm2 = layers.LayerNormalization(epsilon=1e-06)
+        self.mlp = MLP()
+
+    def call(self, x, training=None):
+        x = x + self.attn(self.norm1(x))
+        return x + self.mlp(self.norm2(x), training=training)
+
+
+@keras.saving.register_keras_serializable("vit_tiny")
+class VisionTransformer(keras.Model):
+    def __init__(self, **kwargs):
+        super().__init__(**kwargs)
+        self.patch_embed = PatchEmbed()
+        self.cls_token = self.add_weight(name="cls_token", shape=(1, 1, 24))
+        self.pos_embed = self.add_weight(name="pos_embed", shape=(1, 17, 24))
+        self.blocks = keras.Sequential([*(Block() for _ in range(2))])
+        self.norm = layers.LayerNormalization(epsilon=1e-06)
+        self.head = layers.Dense(10)
+
+    def call(self, images, training=None):
+        x = self.patch_embed(images)
+        cls_token = ops.broadcast_to(self.cls_token, (ops.shape(images)[0], 1, 24))
+        x = ops.concatenate([cls_token, x], axis=1) + self.pos_embed
+        x = self.norm(self.blocks(x, training=training))
+        return self.head(x[:, 0])
+
+
+def build(weights=True):
+    """The model with the weights that lie beside this file, or with fresh ones."""
+    model = VisionTransformer()
+    model(keras.Input((16, 16, 3), name="images"))
+    if weights:
+        load_weights(model, Path(__file__).with_name("weights.safetensors"))
+    return model
+
+
+def load_weights(model, path):
+    """Assign every array of a safetensors file to the variable whose attribute path is its name."""
+    for name, array in load_file(path).items():
+        *owners, variable = name.split(".")
+        layer = model
+        for owner in owners:
+            layer = getattr(layer, "layers", layer)[int(owner)] if owner.isdigit() else getattr(layer, owner)
+        getattr(layer, variable).assign(array)

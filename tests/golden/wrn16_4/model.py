@@ -1,0 +1,78 @@
+"""WideResNet, ported from PyTorch (zoo:wrn16_4@small) by porter."""
+
+from pathlib import Path
+
+import keras
+from keras import layers, ops
+from safetensors.numpy import load_file
+
+
+@keras.saving.register_keras_serializable("wrn16_4")
+class WideBlock(layers.Layer):
+    def __init__(self, filters, strides=1, shortcut=False, **kwargs):
+        super().__init__(**kwargs)
+        self.filters = filters
+        self.strides = strides
+        self.bn1 = layers.BatchNormalization(momentum=0.9, epsilon=1e-05)
+        self.shortcut = layers.Conv2D(filters, 1, strides=strides, use_bias=False) if shortcut else None
+        self.conv1_pad = layers.ZeroPadding2D(1)
+        self.conv1 = layers.Conv2D(filters, 3, strides=strides, use_bias=False)
+        self.bn2 = layers.BatchNormalization(momentum=0.9, epsilon=1e-05)
+        self.dropout = layers.Dropout(0.3)
+        self.conv2_pad = layers.ZeroPadding2D(1)
+        self.conv2 = layers.Conv2D(filters, 3, use_bias=False)
+
+    def call(self, x, training=None):
+        out = ops.relu(self.bn1(x, training=training))
+        identity = self.shortcut(out) if self.shortcut else x
+        out = ops.relu(self.bn2(self.conv1(self.conv1_pad(out)), training=training))
+        out = self.conv2(self.conv2_pad(self.dropout(out, training=training)))
+        return out + identity
+
+    def get_config(self):
+        return {
+            **super().get_config(),
+            "filters": self.filters,
+            "strides": self.strides,
+            "shortcut": self.shortcut is not None,
+        }
+
+
+@keras.saving.register_keras_serializable("wrn16_4")
+class WideResNet(keras.Model):
+    def __init__(self, **kwargs):
+        super().__init__(**kwargs)
+        self.conv1 = layers.Conv2D(4, 3, padding="same", use_bias=False)
+        self.group1 = keras.Sequential([WideBlock(8, shortcut=True), WideBlock(8)])
+        self.group2 = keras.Sequential([WideBlock(16, strides=2, shortcut=True), WideBlock(16)])
+        self.group3 = keras.Sequential([WideBlock(32, strides=2, shortcut=True), WideBlock(32)])
+        self.bn = layers.BatchNormalization(momentum=0.9, epsilon=1e-05)
+        self.fc = layers.Dense(10)
+
+    def call(self, x, training=None):
+        x = self.conv1(x)
+        x = self.group1(x, training=training)
+        x = self.group2(x, training=training)
+        x = self.group3(x, training=training)
+        x = ops.relu(self.bn(x, training=training))
+        x = ops.mean(x, axis=(1, 2))
+        return self.fc(x)
+
+
+def build(weights=True):
+    """The model with the weights that lie beside this file, or with fresh ones."""
+    model = WideResNet()
+    model(keras.Input((None, None, 3), name="x"))
+    if weights:
+        load_weights(model, Path(__file__).with_name("weights.safetensors"))
+    return model
+
+
+def load_weights(model, path):
+    """Assign every array of a safetensors file to the variable whose attribute path is its name."""
+    for name, array in load_file(path).items():
+        *owners, variable = name.split(".")
+        layer = model
+        for owner in owners:
+            layer = getattr(layer, "layers", layer)[int(owner)] if owner.isdigit() else getattr(layer, owner)
+        getattr(layer, variable).assign(array)
