@@ -20,3 +20,5 @@ SIZE = "porter.size"
 ORIGIN = "porter.origin"
 # On values: the source graph's values that they stand for, "name" or "name#index" for one of several, by spaces.
 HOLDS = "porter.holds"
+# On constants: the author's number before it was rounded to the constant's type.
+EXACT = "porter.exact"

@@ -21,6 +21,7 @@ from porter.signature import as_array, leaves, ordered
 from porter.version import __version__
 
 if TYPE_CHECKING:
+    from porter.converters.frontends.torch import Converted
     from porter.converters.pipeline import Generated, ValueSpec
 
 _TARGETS = {"keras": "keras", "tensorflow": "keras", "tf": "keras", "torch": "torch", "pytorch": "torch", "onnx": "onnx"}
@@ -180,6 +181,7 @@ def port(
         say("write weights")
         (staging / "model.py").write_text(generated.source, "utf-8")
         _save_weights(generated, sources, staging / "weights.safetensors")
+        _save_extra(converted, generated, staging / "source_extra.safetensors")
         _write_manifest(staging, _manifest(name, reference, target, converted, generated))
     return Port(folder)
 
@@ -228,8 +230,29 @@ def _save_weights(generated: Generated, sources: Mapping[str, Any], path: Path) 
     arrays = {}
     for key, weight in generated.variables.items():
         needed = {name: sources[name].numpy() if weight.constant is None else weight.constant for name in weight.expr.sources()}
-        arrays[key] = np.ascontiguousarray(weight.expr.evaluate(needed))
+        arrays[key] = np.asarray(weight.expr.evaluate(needed), order="C")
     save_file(arrays, path)
+
+
+def _save_extra(converted: Converted, generated: Generated, path: Path) -> None:
+    """What the target has no variable for (batch counters, unused parameters), so that the way back is complete."""
+    from safetensors.numpy import save_file
+
+    held: dict[str, np.ndarray] = {}
+    for weight in generated.variables.values():
+        if weight.kind != "constant":
+            weight.expr.restore(np.ones(weight.expr.shape, bool), held)
+    complete = {name for name, cells in held.items() if cells.all()}
+    extra = [name for name in converted.state if converted.tied.get(name, name) not in complete and name not in converted.tied]
+    if extra:
+        save_file({name: np.asarray(real(as_array(converted.state[name])), order="C") for name in extra}, path)
+
+
+def real(array: np.ndarray) -> np.ndarray:
+    """A complex array as one of real numbers with a last axis (real, imaginary): the form that ports hold."""
+    if array.dtype.kind != "c":
+        return array
+    return np.ascontiguousarray(array)[..., None].view(array.real.dtype).reshape(*array.shape, 2)
 
 
 def _spec(spec: ValueSpec) -> dict[str, Any]:
@@ -237,7 +260,7 @@ def _spec(spec: ValueSpec) -> dict[str, Any]:
     return {"name": spec.name, "dtype": spec.dtype, "shape": list(spec.shape), "permutation": list(spec.permutation) if moved else None}
 
 
-def _manifest(name: str, reference: str | None, target: str, converted: Any, generated: Generated | None) -> dict[str, Any]:
+def _manifest(name: str, reference: str | None, target: str, converted: Converted, generated: Generated | None) -> dict[str, Any]:
     manifest: dict[str, Any] = {
         "porter": __version__,
         "format": _FORMAT,
@@ -255,8 +278,9 @@ def _manifest(name: str, reference: str | None, target: str, converted: Any, gen
         "inputs": [_spec(spec) for spec in generated.inputs],
         "outputs": [_spec(spec) for spec in generated.outputs],
         "weight_map": generated.weight_map(),
-        "unused": sorted(set(converted.parameters) - {s for w in generated.variables.values() for s in w.expr.sources()}),
+        "unused": sorted(set(converted.state) - {s for w in generated.variables.values() for s in w.expr.sources()}),
         "tied": converted.tied,
+        "state": {name: {"shape": list(tensor.shape), "dtype": str(tensor.dtype).removeprefix("torch.")} for name, tensor in converted.state.items()},
         "modules": [
             {"path": path, "target": generated.modules[path], "class": facts["class"], "file": facts["file"], "line": facts["line"]}
             for path, facts in converted.modules.items()

@@ -31,7 +31,19 @@ def as_array(value: Any) -> np.ndarray:
     """A tensor of either framework as a numpy array."""
     if hasattr(value, "detach"):
         value = value.detach().cpu()
+        if str(value.dtype).startswith(("torch.bfloat", "torch.float8")):
+            return _small_floats(value)
+        value = value.resolve_conj().resolve_neg()
     return np.asarray(value)
+
+
+def _small_floats(tensor: Any) -> np.ndarray:
+    """A torch tensor of a dtype that numpy knows only through ml_dtypes, bit for bit."""
+    import ml_dtypes
+    import torch
+
+    bits = tensor.contiguous().view(torch.uint8 if tensor.itemsize == 1 else torch.uint16).numpy()
+    return bits.view(getattr(ml_dtypes, str(tensor.dtype).removeprefix("torch.")))
 
 
 def ordered(inputs: Any, names: Sequence[str]) -> list[Any]:

@@ -44,7 +44,7 @@ class Flags:
         for name in self.facts[0] if self.facts else ():
             own = [fact.get(name, MISSING) for fact in self.facts]
             if all(v is MISSING or (type(v) is type(o) and v == o) for v, o in zip(values, own, strict=True)):
-                return identifier(name, self.dialect.reserved)
+                return identifier(name, self.dialect.reserved | self.dialect.reserved_locals)
         return None
 
     def _flag(self, name: str, values: Values, *, stored: bool = True) -> str:
@@ -68,16 +68,16 @@ class Flags:
             known = "residual"
         if known is None and isinstance(line.expr, Invoke):
             known = f"use_{line.expr.path[0]}"
-        return self._flag(identifier(known or "extra", self.dialect.reserved), values)
+        return self._flag(identifier(known or "extra", self.dialect.reserved | self.dialect.reserved_locals), values)
 
     def kind(self, stem: str, values: Values) -> str:
         """Which of two kinds of layer it is."""
-        return self._flag(identifier(self.known_name(values) or stem, self.dialect.reserved), values)
+        return self._flag(identifier(self.known_name(values) or stem, self.dialect.reserved | self.dialect.reserved_locals), values)
 
     def item(self, item: Expr, values: Values) -> str:
         """Whether an item of a list is there."""
         stem = snake_case(item.cls.rpartition(".")[2]) if isinstance(item, Construct) else "item"
-        return self._flag(identifier(self.known_name(values) or f"with_{stem}", self.dialect.reserved), values)
+        return self._flag(identifier(self.known_name(values) or f"with_{stem}", self.dialect.reserved | self.dialect.reserved_locals), values)
 
 
 def slot_arguments(body: Body, flags: Flags, dialect: Dialect) -> list[Argument]:
@@ -118,17 +118,18 @@ def slot_arguments(body: Body, flags: Flags, dialect: Dialect) -> list[Argument]
 
 def _free_name(slot: Slot, owner: str, flags: Flags, taken: set[str], dialect: Dialect) -> str:
     stem = slot.hint or flags.known_name(slot.values) or "size"
-    name = identifier(stem, dialect.reserved)
+    name = identifier(stem, dialect.reserved | dialect.reserved_locals)
     if name in taken:
-        name = flags.known_name(slot.values) or identifier(f"{owner}_{stem}" if owner else f"{stem}_", dialect.reserved)
+        name = flags.known_name(slot.values) or identifier(f"{owner}_{stem}" if owner else f"inner_{stem}", dialect.reserved | dialect.reserved_locals)
     while name in taken:
         name = f"{name}_"
     return name
 
 
 def collapsed(value: Any) -> Any:
-    """(3, 3) as 3."""
-    return value[0] if isinstance(value, tuple) and value and len(set(value)) == 1 else value
+    """(3, 3) as 3; pairs of both ends of an axis stay pairs."""
+    alike = isinstance(value, tuple) and len(set(value)) == 1 and isinstance(value[0], int)
+    return value[0] if alike else value
 
 
 def _placed(line: Line, place: Callable[[Slot, str, Any], Parameter]) -> Line:

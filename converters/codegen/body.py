@@ -35,6 +35,9 @@ from porter.converters.codegen.nodes import (
 )
 from porter.converters.codegen.scope_sizes import SizeFinder
 from porter.converters.codegen.tree import Call, Statement
+from porter.converters.graph.layout import NAMES
+from porter.converters.numbers import shortest
+from porter.converters.opset import EXACT
 from porter.errors import UnsupportedError
 
 Path = tuple[str | int, ...]
@@ -177,7 +180,9 @@ class BodyBuilder:
         constant = weight.array()
         if constant is not None and constant.size <= _LITERAL_LIMIT:
             if constant.size == 1 and constant.ndim == 0:
-                return Literal(constant.item())
+                exact = value.metadata_props.get(EXACT)
+                number = float(exact) if exact else constant.item()
+                return Literal(shortest(number) if weight.dtype == ir.DataType.FLOAT else number)
             return self.context.dialect.array(constant, weight.dtype)
         return self.access(weight.expr, weight)
 
@@ -203,7 +208,7 @@ class BodyBuilder:
 
     def _is_list(self, path: str) -> bool:
         facts = self.context.modules.get(path, {})
-        return str(facts.get("class", "")).endswith("container.ModuleList") and len(facts["children"]) > 1
+        return str(facts.get("class", "")).endswith("container.ModuleList")
 
     def layer_path(self, layer: Layer, statement: Statement) -> Path:
         """The attribute that holds a layer; one layer for every use of the same module."""
@@ -381,9 +386,9 @@ def interface(context: Context, node: Call) -> tuple[list[ir.Value], list[ir.Val
     known = _signature(context, node)
     if known:
         order = {name: index for index, (_, name) in reversed(list(enumerate(known[0])))}
-        inputs = dict.fromkeys(sorted(inputs, key=lambda value: order.get(value.name or "", len(order))))
+        inputs = dict.fromkeys(sorted(inputs, key=lambda value: _position(value, order)))
         rank = {name: index for index, name in reversed(list(enumerate(known[1])))}
-        outputs = sorted(outputs, key=lambda value: rank.get(value.name or "", len(rank)))
+        outputs = sorted(outputs, key=lambda value: _position(value, rank))
     return list(inputs), outputs
 
 
@@ -412,7 +417,7 @@ def _signature(context: Context, node: Call) -> tuple[list[tuple[str, str | None
 
 def argument_names(context: Context, node: Call, inputs: list[ir.Value]) -> list[str]:
     """What the author calls the arguments; a lone one is the forward's first parameter."""
-    reserved = context.dialect.reserved
+    reserved = context.dialect.reserved_locals
     known = _signature(context, node)
     by_value: dict[str, str] = {}
     for name, value in known[0] if known else []:
@@ -421,21 +426,25 @@ def argument_names(context: Context, node: Call, inputs: list[ir.Value]) -> list
     parameters = context.modules.get(node.path, {}).get("parameters", [])
     names: list[str] = []
     for index, value in enumerate(inputs):
-        name = by_value.get(_origin(value))
+        name = next((by_value[origin] for origin in _origins(value) if origin in by_value), None)
         if name is None and not node.path:
             name = value.name
         if name is None:
             name = parameters[0] if len(inputs) == 1 and parameters else f"{parameters[index]}" if len(parameters) == len(inputs) else value.name or "x"
-        name = identifier(name, reserved)
+        name = "x" if name == "input" and "x" not in names else identifier(name, reserved)
         while name in names:
             name = f"{name}_{identifier(value.name or 'x')}"
         names.append(name)
     return names
 
 
-def _origin(value: ir.Value) -> str:
-    """The name that the front end gave a value: a layout transpose keeps that of its operand."""
-    return re.sub(r"_layout_\d+$", "", value.name or "")
+def _origins(value: ir.Value) -> list[str]:
+    """The names that the front end gave a value: one that is stored in another order stands for several."""
+    return [value.name or "", *value.metadata_props.get(NAMES, "").split("|")]
+
+
+def _position(value: ir.Value, order: Mapping[str | None, int]) -> int:
+    return min((order[name] for name in _origins(value) if name in order), default=len(order))
 
 
 _ASSIGNED = re.compile(r"^\(?\s*([A-Za-z_]\w*(?:\s*,\s*[A-Za-z_]\w*)*)\s*\)?\s*(?:[-+*/@|&]?=)(?!=)")

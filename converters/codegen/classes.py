@@ -81,7 +81,7 @@ class _Planner:
         self.bodies: dict[str, Body] = {}
         self.templates: list[Template] = []
         self.template_of: dict[str, Template] = {}
-        self.names: set[str] = set(context.dialect.reserved)
+        self.names: set[str] = set(context.dialect.reserved_locals)
 
     def run(self) -> Program:
         groups: dict[tuple[str, int], dict[str, list[Call]]] = defaultdict(lambda: defaultdict(list))
@@ -197,8 +197,6 @@ class _Planner:
     def _class_name(self, cls: str, index: int, members: list[tuple[str, Body]]) -> str:
         """The class's own name; a variant takes the attribute's name in front (`EncoderBlock`)."""
         name = class_identifier(cls, ())
-        if name in self.context.dialect.reserved:
-            name = f"{name}_"
         if index or name in self.names:
             words = [part for part in members[0][0].split(".") if not part.isdigit()]
             lead = "".join(word.capitalize() for word in (words[-1] if words else "other").rstrip("0123456789").split("_"))

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterable
+from dataclasses import replace
 
 from porter.converters.codegen.identifiers import identifier, is_builtin
 from porter.converters.codegen.nodes import Expr, Invoke, Line, Local, Loop, walk
@@ -23,6 +25,7 @@ class LocalNames:
         for number, name in arguments:
             self.names[number] = name
             self._live[name] = number
+        lines = _each_named(lines)
         flat = len(lines)
         for index, line in enumerate(lines):
             for part in walk(line.expr):
@@ -119,3 +122,16 @@ class LocalNames:
 def reads(expr: Expr) -> set[int]:
     """Numbers of the values that an expression reads."""
     return {part.number for part in walk(expr) if isinstance(part, Local)}
+
+
+def _each_named(lines: list[Line]) -> list[Line]:
+    """`q, k, v = x.unbind(0)` is three statements here: each takes its own of the author's names."""
+    counts = Counter(line.where for line in lines if len(line.outputs) == 1 and len(line.names) > 1)
+    seen: Counter[tuple[str, int] | None] = Counter()
+    result = []
+    for line in lines:
+        if len(line.outputs) == 1 and len(line.names) > 1 and counts[line.where] == len(line.names):
+            line, index = replace(line, names=(line.names[seen[line.where]],)), seen[line.where]
+            seen[line.where] = index + 1
+        result.append(line)
+    return result

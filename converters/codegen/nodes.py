@@ -196,6 +196,19 @@ class Index(Expr):
 
 
 @dataclass(frozen=True)
+class Slice(Expr):
+    """`start:stop:step` inside an index, of expressions or None."""
+
+    bounds: tuple[Expr, Expr, Expr]
+
+    def children(self) -> tuple[Expr, ...]:
+        return self.bounds
+
+    def rebuilt(self, children: tuple[Expr, ...]) -> Expr:
+        return Slice((children[0], children[1], children[2]))
+
+
+@dataclass(frozen=True)
 class Weight(Expr):
     """A parameter, buffer or large constant, with how it is stored."""
 
@@ -293,8 +306,10 @@ def wrap(value: Any) -> Expr:
     """Python values as expressions; tuples and lists item by item."""
     if isinstance(value, Expr):
         return value
-    if isinstance(value, tuple | list) and any(isinstance(item, Expr) for item in value):
-        return Items(tuple(wrap(item) for item in value), "()" if isinstance(value, tuple) else "[]")
+    if isinstance(value, tuple | list):
+        items = tuple(wrap(item) for item in value)
+        if any(isinstance(item, Expr) for item in value) or not all(isinstance(item, Literal) for item in items):
+            return Items(items, "()" if isinstance(value, tuple) else "[]")
     if isinstance(value, np.generic):
         value = value.item()
     if isinstance(value, np.ndarray):

@@ -6,7 +6,7 @@ import math
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
-from porter.converters.codegen.arguments import Argument
+from porter.converters.codegen.arguments import Argument, collapsed
 from porter.converters.codegen.dialect import Dialect
 from porter.converters.codegen.identifiers import singular
 from porter.converters.codegen.nodes import (
@@ -26,6 +26,7 @@ from porter.converters.codegen.nodes import (
     Parameter,
     Repeat,
     SizeOf,
+    Slice,
     Some,
     Unary,
     Verbatim,
@@ -101,6 +102,9 @@ class Printer:
                 return f"{brackets[0]}{inner}{comma}{brackets[1]}"
             case Index(base=base, items=items):
                 return f"{self.text(base, 9)}[{', '.join(self.text(item) for item in items)}]"
+            case Slice(bounds=bounds):
+                start, stop, step = ("" if part == Literal(None) else self.text(part) for part in bounds)
+                return f"{start}:{stop}" + (f":{step}" if step not in ("", "1") else "")
             case Unary(op=op, operand=operand):
                 return self._wrapped(f"{op}{self.text(operand, 6)}", 5, parent)
             case Binary(op=op, left=left, right=right):
@@ -174,17 +178,18 @@ class Printer:
                 parts.append(self.text(value))
             elif not _is(value, defaults.get(name, self)):
                 parts.append(f"{name}={self.text(value)}")
-        return f"{self.dialect.qualified(expr.cls)}({', '.join(parts)})"
+        name = expr.cls if own is not None else self.dialect.qualified(expr.cls)
+        return f"{name}({', '.join(parts)})"
 
     def _collapsed(self, name: str, value: Expr) -> Expr:
-        if isinstance(value, Literal) and name in self.dialect.collapsible and isinstance(value.value, tuple) and len(set(value.value)) == 1:
-            return Literal(value.value[0])
+        if isinstance(value, Literal) and name in self.dialect.collapsible and collapsed(value.value) != value.value:
+            return Literal(collapsed(value.value))
         return value
 
 
 def _one(value: Any, collapsible: bool) -> Any:
     """(1, 1) as 1, where the printer writes it so."""
-    return value[0] if collapsible and isinstance(value, tuple) and len(set(value)) == 1 else value
+    return collapsed(value) if collapsible else value
 
 
 def _is(value: Expr, default: Any) -> bool:

@@ -60,9 +60,13 @@ class ClassWriter:
         if isinstance(definition, Construct) and definition.cls == "keras.Sequential":
             layers = dict(definition.kwargs)["layers"]
             assert isinstance(layers, Items)
-            return f"keras.Sequential([{', '.join(self._items(printer, layers))}])"
+            return f"keras.Sequential({self._definition(printer, layers)})"
         if isinstance(definition, Items) and definition.brackets == "[]":
+            if len(definition.items) == 1 and isinstance(definition.items[0], Repeat):
+                return self._definition(printer, definition.items[0])
             return f"[{', '.join(self._items(printer, definition))}]"
+        if isinstance(definition, Repeat):
+            return f"[{self._definition(printer, definition.item)} for _ in range({printer.text(definition.count)})]"
         return printer.text(definition)
 
     def _items(self, printer: Printer, items: Items) -> list[str]:

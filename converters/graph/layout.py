@@ -8,6 +8,7 @@ Nothing is inferred from sizes: how an operator stands to a permutation is decla
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 
@@ -22,6 +23,8 @@ from porter.converters.opset import KIND, SCOPE, SOURCE
 Order = tuple[int, ...]
 # On nodes after this pass: the stored axis of the channels, for operators whose channel axis is no attribute.
 CHANNEL_AXIS = "porter.channel_axis"
+# On values after this pass: the names of the graph's own values that it stands for, joined by "|".
+NAMES = "porter.names"
 
 
 @dataclass(frozen=True)
@@ -35,6 +38,7 @@ class Stored:
     order: Order
     native: bool = False
     features: tuple[tuple[int, ...], Order] | None = None
+    scope: str = ""  # the module with a class of its own in which a transpose renamed the axes
 
 
 @dataclass(frozen=True)
@@ -64,6 +68,7 @@ class LayoutPass:
         self.native = native
         self.state: dict[ir.Value, Stored] = {}
         self.source_shape: dict[ir.Value, list] = {}
+        self.transposed: dict[ir.Value, ir.Node] = {}
         self._conversions: dict[tuple, ir.Value] = {}
         self._inserted = 0
 
@@ -120,6 +125,11 @@ class LayoutPass:
                     queue.extend(out for out in node.outputs if out not in seen and not seen.add(out))  # type: ignore[func-returns-value]
         return False
 
+    def also_named(self, stored: ir.Value, value: ir.Value) -> None:
+        """`stored` now stands for `value` too: the author's signatures may name it so."""
+        names = [*filter(None, stored.metadata_props.get(NAMES, "").split("|")), value.name or ""]
+        stored.metadata_props[NAMES] = "|".join(dict.fromkeys(names))
+
     # ---- conversions ----
 
     def want(self, value: ir.Value, order: Order, user: ir.Node | None) -> ir.Value:
@@ -128,7 +138,9 @@ class LayoutPass:
         if stored.order == order:
             return stored.value
         perm = [stored.order.index(axis) for axis in order]
-        return self._insert("Transpose", stored.value, order, user, attributes={"perm": perm})
+        converted = self._insert("Transpose", stored.value, order, user, attributes={"perm": perm})
+        self.also_named(converted, value)
+        return converted
 
     def _insert(self, op_type: str, value: ir.Value, tag: tuple, user: ir.Node | None, attributes: dict, extra: Sequence[ir.Value] = (), shape: Sequence | None = None) -> ir.Value:
         scope = user.metadata_props.get(SCOPE, "[]") if user is not None else "[]"
@@ -179,7 +191,18 @@ class LayoutPass:
 
     # ---- nodes ----
 
+    def _settle(self, node: ir.Node) -> None:
+        """What a transpose of the source renamed is made real before another class takes it: interfaces stay the author's."""
+        for value in dict.fromkeys(node.inputs):
+            stored = self.state.get(value) if value is not None else None
+            if value is None or stored is None or stored.native or value not in self.transposed or stored.order == identity(len(stored.order)):
+                continue
+            if stored.scope != class_scope(node):
+                real = self.want(value, identity(len(stored.order)), self.transposed[value])
+                self.state[value] = Stored(real, identity(len(stored.order)))
+
     def _visit(self, node: ir.Node) -> None:
+        self._settle(node)
         stance = self.stances(node)
         handler = _HANDLERS.get(node.op_type if not node.domain else f"{node.domain}::{node.op_type}")
         if handler is not None and handler(self, node):
@@ -214,8 +237,9 @@ class LayoutPass:
         """The order to meet in: that of a native operand first, then any that is not the source's own."""
         full = [self.at(v) for v in values if v is not None and self.rank(v) == rank and v.producer() is not None or v in self.state]
         full = [stored for stored in full if len(stored.order) == rank]
-        changed = [stored for stored in full if stored.order != identity(rank)]
-        return next((s for s in changed if s.native), changed[0] if changed else None)
+        native = next((stored for stored in full if stored.native and stored.order != identity(rank)), None)
+        same = len({stored.order for stored in full}) == 1
+        return native or (full[0] if full and same else None)
 
     def _any(self, node: ir.Node) -> None:
         rank = max((self.rank(value) for value in node.inputs if value is not None), default=0)
@@ -252,6 +276,13 @@ class LayoutPass:
             node.metadata_props[CHANNEL_AXIS] = str(order.index(1))
 
 
+def class_scope(node: ir.Node) -> str:
+    """The innermost module of the author's own (or a composite of the library) that a node belongs to."""
+    scope = json.loads(node.metadata_props.get(SCOPE, "[]"))
+    own = [path for path, _, cls in scope if not cls.startswith("torch.nn.") or cls.rpartition(".")[2].startswith(("Transformer", "MultiheadAttention"))]
+    return own[-1] if own else ""
+
+
 # ---- operators whose result has other axes ----
 
 _CHANGES_RANK = {"Transpose", "Reshape", "Flatten", "Squeeze", "Unsqueeze", "Gather"}
@@ -264,7 +295,11 @@ def _transpose(run: LayoutPass, node: ir.Node) -> bool:
     stored = run.at(value)
     perm = tuple(node.attributes["perm"].as_ints())
     order = tuple(perm.index(axis) for axis in stored.order)
-    run.state[node.outputs[0]] = Stored(stored.value, order, stored.native)
+    # An image brought back to channels first (ConvNeXt's permute) is stored as every image is.
+    native = stored.native or (len(order) >= 4 and order == channels_last(len(order)))
+    run.state[node.outputs[0]] = Stored(stored.value, order, native, scope=class_scope(node))
+    run.transposed[node.outputs[0]] = node
+    run.also_named(stored.value, node.outputs[0])
     return True
 
 

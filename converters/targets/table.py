@@ -22,6 +22,7 @@ from porter.converters.codegen.nodes import Expr, Ref, Size, Weight
 from porter.converters.graph.axes import Kind, Stance
 from porter.converters.graph.canonical import constant_of
 from porter.converters.graph.layout import CHANNEL_AXIS
+from porter.converters.numbers import shortest
 from porter.converters.opset import OPSET, TRAINING
 from porter.converters.targets import types
 
@@ -186,13 +187,6 @@ def _attribute(attribute: ir.Attr) -> Any:
     if attribute.type == ir.AttributeType.FLOAT:
         return shortest(value)
     return tuple(value) if isinstance(value, list | tuple) else value
-
-
-def shortest(number: float) -> float:
-    """A float32 attribute as the shortest decimal that is the same float32: 1e-05, not 9.999999747378752e-06."""
-    if np.isfinite(number) and float(np.float32(number)) == number:
-        return float(str(np.float32(number)))
-    return number
 
 
 def operand(value: ir.Value, known: Binding) -> Expr:

@@ -31,6 +31,7 @@ def weights(
 
         from porter.weights import carry
 
-        carry(port_dir, checkpoint, out, reverse=reverse)
-        console.lines([f"weights {out}"])
-        console.json({"port": str(port_dir), "checkpoint": str(checkpoint), "out": str(out), "reverse": reverse})
+        carried = carry(port_dir, checkpoint, out, reverse=reverse)
+        console.lines(carried.lines())
+        answer = {"port": str(port_dir), "checkpoint": str(checkpoint), "out": str(out), "reverse": reverse}
+        console.json({**answer, "tensors": carried.tensors, "kept": list(carried.kept)})

@@ -174,7 +174,12 @@ def test_bench_keeps_the_numbers(api: Api) -> None:
 def test_weights(api: Api, monkeypatch: pytest.MonkeyPatch) -> None:
     carried = []
     module = types.ModuleType("porter.weights")
-    monkeypatch.setattr(module, "carry", lambda *args, **kwargs: carried.append((args, kwargs)), raising=False)
+
+    def carry(*args: Any, **kwargs: Any) -> Any:
+        carried.append((args, kwargs))
+        return types.SimpleNamespace(lines=lambda: ["weights new.safetensors"], tensors=1, kept=())
+
+    monkeypatch.setattr(module, "carry", carry, raising=False)
     monkeypatch.setitem(sys.modules, "porter.weights", module)
     assert run("weights", "nowhere", "new.pt", "-o", "new.safetensors").exit_code == 2
     Path("out").mkdir()

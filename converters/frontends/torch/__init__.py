@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
@@ -14,13 +14,16 @@ if TYPE_CHECKING:
 
 @dataclass
 class Converted:
-    """A structured model and what the port's manifest says of its source."""
+    """A structured model and what a port keeps of its source.
+
+    `state` holds the source's own tensors by all their names; `tied` maps the further names of one tensor to its first.
+    """
 
     model: ir.Model
     name: str
     arguments: list[str]
     modules: dict[str, dict[str, Any]]
-    parameters: list[str]
+    state: Mapping[str, Any]
     tied: dict[str, str] = field(default_factory=dict)
     versions: dict[str, str] = field(default_factory=dict)
 
@@ -59,7 +62,7 @@ def to_onnx(
         type(model).__name__,
         argument_names(model.forward, inputs),
         json.loads(graph.graph.metadata_props[MODULES]),
-        list(model.state_dict()),
+        {name: tensor for name, tensor in model.state_dict().items() if isinstance(tensor, torch.Tensor)},
         tied_names(model),
         {"torch": torch.__version__},
     )

@@ -118,15 +118,15 @@ class Aliases:
         view = self._views.get(node)
         shares = view is not None and self._shares(view)
         if view is not None and shares:
-            self._mutatebase_of(view, value)
+            self._mutate_base(view, value)
         for other in list(self._views.values()):
-            if other.base is node and not other.stale and self._shares(other):
+            if other.base is node and self._shares(other):
                 self._mark(other)
         if view is not None and shares:
             view.stale = False
         self._values[node] = value
 
-    def _mutatebase_of(self, view: _View, value: ir.Value) -> None:
+    def _mutate_base(self, view: _View, value: ir.Value) -> None:
         written = self._written_back(view, value)
         base = view.base
         if isinstance(base.meta["val"], list | tuple):  # one piece of many: what was cut is the base
@@ -137,7 +137,7 @@ class Aliases:
     def _mark(self, view: _View) -> None:
         view.stale = True
         for other in self._views.values():
-            if other.base is view.node and not other.stale and self._shares(other):
+            if other.base is view.node and self._shares(other):
                 self._mark(other)
 
     def _shares(self, view: _View) -> bool:
@@ -162,7 +162,7 @@ class Aliases:
             axis, start, stop, step = _range(node)
             if name == "select":
                 value = op.Unsqueeze(value, [axis])
-            return _replace_slice(op, base, value, axis, start, stop, step, _rank(view.base.meta["val"]))
+            return replace_slice(op, base, value, axis, start, stop, step, _rank(view.base.meta["val"]))
         if name == "expand":
             raise UnsupportedError(
                 f"an in-place change through an expanded tensor ({source_line(node)}); copy it first"
@@ -244,7 +244,7 @@ def _range(node: torch.fx.Node) -> tuple[int, int, int | None, int]:
     return axis % rank, start or 0, stop, step
 
 
-def _replace_slice(
+def replace_slice(
     op: Builder, base: ir.Value, part: ir.Value, axis: int, start: int, stop: int | None, step: int, rank: int
 ) -> ir.Value:
     """`base` with `base[start:stop:step]` along `axis` replaced: scattered row by row by a range of indices."""

@@ -12,7 +12,7 @@ import onnx
 import onnx_ir as ir
 
 from porter.converters.frontends.torch.sizes import size_nodes
-from porter.converters.opset import KIND, OPSET, SIZE
+from porter.converters.opset import EXACT, KIND, OPSET, SIZE
 
 Operand = ir.Value | int | float | bool | Sequence | np.ndarray | None
 
@@ -88,12 +88,12 @@ class Builder:
             array = array.astype(np.int64)
         return self.tensor(array)
 
-    def tensor(self, array: np.ndarray | ir.TensorProtocol) -> ir.Value:
-        """A constant; small equal ones are shared."""
+    def tensor(self, array: np.ndarray | ir.TensorProtocol, exact: float | None = None) -> ir.Value:
+        """A constant; small equal ones are shared. `exact` is the author's number, where rounding changed it."""
         tensor = ir.tensor(array) if isinstance(array, np.ndarray) else array
         key = None
         if tensor.size <= 64:
-            key = (tensor.dtype, tuple(tensor.shape), tensor.tobytes())
+            key = (tensor.dtype, tuple(tensor.shape), tensor.tobytes(), exact)
             if key in self._constants:
                 return self._constants[key]
         count = len(self.initializers)
@@ -101,6 +101,8 @@ class Builder:
             count += 1
         value = ir.Value(name=name, shape=ir.Shape(tensor.shape), type=ir.TensorType(tensor.dtype), const_value=tensor)
         value.metadata_props[KIND] = "constant"
+        if exact is not None:
+            value.metadata_props[EXACT] = repr(exact)
         self.initializers[name] = value
         if key is not None:
             self._constants[key] = value
@@ -110,7 +112,11 @@ class Builder:
         """A scalar (or small array) constant of `dtype`, or of the dtype that a value has."""
         kind = dtype.dtype if isinstance(dtype, ir.Value) else dtype
         assert kind is not None
-        return self.tensor(np.asarray(number).astype(kind.numpy()))
+        array = np.asarray(number).astype(kind.numpy())
+        rounded = (
+            isinstance(number, float) and np.isfinite(number) and kind.is_floating_point() and float(array) != number
+        )
+        return self.tensor(array, number if rounded else None)
 
     # ---- sizes ----
 

@@ -37,7 +37,6 @@ class KerasDialect:
     method = "call"
     shape = "ops.shape"
     collapsible = frozenset({"kernel_size", "strides", "pool_size", "dilation_rate", "size", "padding", "cropping"})
-    reserved_locals = _LOCALS
 
     def __init__(self, package: str, helpers: frozenset[str]) -> None:
         self.package = package
@@ -45,7 +44,11 @@ class KerasDialect:
 
     @property
     def reserved(self) -> frozenset[str]:
-        return frozenset(_frozen()["reserved"]) | _LOCALS | self.helpers
+        return frozenset(_frozen()["reserved"]) | _LOCALS
+
+    @property
+    def reserved_locals(self) -> frozenset[str]:
+        return _LOCALS | self.helpers
 
     def qualified(self, cls: str) -> str:
         return f"layers.{cls}" if cls in _frozen()["layers"] and cls not in self.helpers else cls

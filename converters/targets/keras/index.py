@@ -17,7 +17,7 @@ from porter.converters.targets.types import Array, Int, Tensor
 # ***** reading *****
 
 
-@keras_op("Gather", axes=["axis"])
+@keras_op("Gather", layout="fixed")
 def embedding(x: Weight, indices: Tensor, *, axis: int, training_facts: dict[str, Any]) -> Expr:
     """Keras trains the padding row of an embedding too, torch does not."""
     if axis != 0 or x.rank != 2 or x.kind != "parameter" or indices.value.is_initializer() or indices.rank == 0:
@@ -27,7 +27,7 @@ def embedding(x: Weight, indices: Tensor, *, axis: int, training_facts: dict[str
     return vectors if padding is None else call("without_padding_gradient", vectors, indices, padding)
 
 
-@keras_op("Gather", axes=["axis"])
+@keras_op("Gather", layout="fixed")
 def gather(x: Tensor, indices: Tensor, *, axis: int) -> Expr:
     """One position known while porting is plain indexing."""
     position = constant_of(indices.value)

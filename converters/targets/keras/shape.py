@@ -5,7 +5,7 @@ from __future__ import annotations
 from itertools import accumulate, pairwise
 from math import ceil
 
-from porter.converters.codegen.nodes import Expr, Literal, Ref, Size, call, layer
+from porter.converters.codegen.nodes import Expr, Literal, Ref, Size, call, layer, wrap
 from porter.converters.graph.canonical import constant_of
 from porter.converters.targets.keras import keras_op
 from porter.converters.targets.keras.cast import dtype_name
@@ -170,16 +170,8 @@ def slice_(x: Tensor, starts: Dims, ends: Dims, axes: Ints | None = None, steps:
 
 
 def slice_of(start: int | Expr | None, stop: int | Expr | None, step: int = 1) -> Expr:
-    """`start:stop:step`, of numbers or sizes."""
-    if isinstance(start, Expr) or isinstance(stop, Expr):
-        return call(
-            "slice",
-            *(
-                Literal(part) if not isinstance(part, Expr) else part
-                for part in (start, stop, *([step] if step != 1 else []))
-            ),
-        )
-    return Literal(slice(start, stop, None if step == 1 else step))
+    """`start:stop:step` with what is 0 or the end left out."""
+    return wrap(slice(start, stop, None if step == 1 else step))
 
 
 @keras_op("Slice", axes=["axes"])

@@ -7,6 +7,7 @@ from typing import Any
 
 import onnx_ir as ir
 
+from porter.converters.frontends.torch.aliases import replace_slice
 from porter.converters.frontends.torch.builder import Builder
 from porter.converters.frontends.torch.table import aten
 from porter.converters.opset import SIZE, TRAINING
@@ -78,7 +79,15 @@ def index_select(op: Builder, x: Value, dim: int, index: Value) -> Value:
 
 @aten("gather")
 def gather(op: Builder, x: Value, dim: int, index: Value, sparse_grad: bool = False) -> Value:
-    return op.GatherElements(x, index, axis=dim)
+    """torch reads no further along the other axes than the index goes; ONNX wants both alike."""
+    rank = len(x.shape)
+    if rank == 0:
+        return op.Reshape(op.Gather(op.Reshape(x, [1]), index, axis=0), op.Shape(index))
+    axes = [axis for axis in range(rank) if axis != dim % rank and x.shape[axis] != index.shape[axis]]
+    if axes:
+        ends = op.Gather(op.Shape(index), axes)
+        x = op.Slice(x, [0] * len(axes), ends, axes, [1] * len(axes))
+    return op.GatherElements(x, index, axis=dim % rank)
 
 
 @aten("take")
@@ -129,10 +138,10 @@ def index_add(op: Builder, x: Value, dim: int, index: Value, source: Value, alph
 @aten("index.Tensor", "_unsafe_index.Tensor")
 def index_tensor(op: Builder, x: Value, indices: Sequence[Value | None]) -> Value:
     """Advanced indexing: indexed axes are brought to the front, read by GatherND, and put where torch puts them."""
-    indices = [None if i is None else i for i in indices]
+    if indices[0] is not None and indices[0].dtype == ir.DataType.BOOL and all(i is None for i in indices[1:]):
+        return op.GatherND(x, op.Transpose(op.NonZero(indices[0]), perm=[1, 0]))
+    indices = _positions(op, indices)
     used = [axis for axis, index in enumerate(indices) if index is not None]
-    if any(indices[axis].dtype == ir.DataType.BOOL for axis in used):
-        return _masked(op, x, indices, used)
     if len(used) == 1:
         return op.Gather(x, indices[used[0]], axis=used[0])
     rank = len(x.shape)
@@ -155,31 +164,43 @@ def _grid(op: Builder, indices: list[Value]) -> tuple[Value, int]:
     rank = max(len(index.shape) for index in indices)
     joint = indices[0]
     for index in indices[1:]:
-        joint = op.Add(joint, index)
+        joint = op.Add(op.cast(joint, ir.DataType.INT64), op.cast(index, ir.DataType.INT64))
     size = op.Shape(joint)
     parts = [op.Unsqueeze(op.Expand(op.cast(index, ir.DataType.INT64), size), [-1]) for index in indices]
     return op.Concat(*parts, axis=-1), rank
 
 
-def _masked(op: Builder, x: Value, indices: list[Value | None], used: list[int]) -> Value:
-    if used != [0]:
-        raise UnsupportedError("a boolean mask together with other indices, or not on the first axes")
-    positions = op.Transpose(op.NonZero(indices[0]), perm=[1, 0])
-    return op.GatherND(x, positions)
+def _positions(op: Builder, indices: Sequence[Value | None]) -> list[Value | None]:
+    """Indices with each boolean mask replaced by the positions where it is true, one vector for each of its axes."""
+    found: list[Value | None] = []
+    for index in indices:
+        if index is None or index.dtype != ir.DataType.BOOL:
+            found.append(index)
+            continue
+        rows = op.Split(op.NonZero(index), axis=0, num_outputs=len(index.shape), outputs=len(index.shape))
+        for row in rows if isinstance(rows, tuple) else (rows,):
+            vector = op.Squeeze(row, [0])
+            vector.shape = ir.Shape([None])
+            found.append(vector)
+    return found
 
 
 @aten("index_put", "_unsafe_index_put")
 def index_put(op: Builder, x: Value, indices: Sequence[Value | None], values: Value, accumulate: bool = False) -> Value:
-    used = [axis for axis, index in enumerate(indices) if index is not None]
     reduction = "add" if accumulate else "none"
     rank = len(x.shape)
-    if indices[used[0]].dtype == ir.DataType.BOOL:
-        if used != [0] or (len(values.shape) > 0 and values.shape[0] != 1):
-            raise UnsupportedError("index_put with a boolean mask and more than one value")
-        mask = indices[0]
+    mask = indices[0]
+    if mask is not None and mask.dtype == ir.DataType.BOOL and all(index is None for index in indices[1:]):
         behind = rank - len(mask.shape)
+        apart = len(values.shape) > behind and values.shape[0] != 1  # a value for every true element
+    else:
+        apart = True
+    if not apart:
         mask = op.Unsqueeze(mask, list(range(len(mask.shape), rank))) if behind else mask
-        return op.Where(mask, op.Add(x, values) if accumulate else op.cast(values, x.dtype), x)
+        values = op.cast(values, x.dtype)
+        return op.Where(mask, op.Add(x, values) if accumulate else values, x)
+    indices = _positions(op, indices)
+    used = [axis for axis, index in enumerate(indices) if index is not None]
     grid, grid_rank = _grid(op, [indices[axis] for axis in used])
     rest = [axis for axis in range(rank) if axis not in used]
     perm = [*used, *rest]
@@ -253,3 +274,19 @@ def select_scatter(op: Builder, x: Value, src: Value, dim: int, index: int) -> V
     dim %= rank
     where = op.Expand(op.constant(index % int(x.shape[dim]), ir.DataType.INT64), op.Shape(op.Unsqueeze(src, [dim])))
     return op.ScatterElements(x, where, op.Unsqueeze(src, [dim]), axis=dim)
+
+
+@aten("slice_scatter")
+def slice_scatter(
+    op: Builder, x: Value, src: Value, dim: int = 0, start: int | None = None, end: int | None = None, step: int = 1
+) -> Value:
+    rank = len(x.shape)
+    return replace_slice(op, x, src, dim % rank, start or 0, end, step, rank)
+
+
+@aten("index_copy")
+def index_copy(op: Builder, x: Value, dim: int, index: Value, source: Value) -> Value:
+    rank = len(x.shape)
+    perm = [dim % rank, *(axis for axis in range(rank) if axis != dim % rank)]
+    moved = op.ScatterND(op.Transpose(x, perm=perm), op.Unsqueeze(index, [1]), op.Transpose(source, perm=perm))
+    return op.Transpose(moved, perm=[perm.index(axis) for axis in range(rank)])

@@ -68,21 +68,43 @@ def _avg_pool(rank: int) -> None:
         strides = _each(stride, rank) if stride else kernel
         pads = _each(padding, rank)
         x, single = _batched(op, x, rank)
-        y = op.AveragePool(
-            x,
-            kernel_shape=kernel,
-            strides=strides,
-            pads=pads * 2,
-            ceil_mode=int(ceil_mode),
-            count_include_pad=int(count_include_pad or divisor_override is not None),
-        )
         if divisor_override is not None:
             if ceil_mode:
                 raise UnsupportedError("avg_pool with divisor_override and ceil_mode together")
+            padded = op.Pad(x, [0, 0, *pads] * 2, op.constant(0, x)) if any(pads) else x
+            y = op.AveragePool(padded, kernel_shape=kernel, strides=strides)
             y = op.Mul(y, op.constant(int(np.prod(kernel)) / divisor_override, x))
+        elif ceil_mode and count_include_pad and any(pads):
+            y = _padded_average(op, x, kernel, strides, pads)
+        else:
+            y = op.AveragePool(
+                x,
+                kernel_shape=kernel,
+                strides=strides,
+                pads=pads * 2,
+                ceil_mode=int(ceil_mode),
+                count_include_pad=int(count_include_pad and any(pads)),
+            )
         return op.Squeeze(y, [0]) if single else y
 
     aten(f"avg_pool{rank}d")(rule)
+
+
+def _padded_average(op: Builder, x: Value, kernel: list[int], strides: list[int], pads: list[int]) -> Value:
+    """torch counts its padding, and nothing beyond it: so the padding becomes part of the input.
+
+    A window must not start in the trailing padding, which the pool no longer knows of: one that does is cut off.
+    """
+    rank = len(kernel)
+    padded = op.Pad(x, [0, 0, *pads] * 2, op.constant(0, x))
+    y = op.AveragePool(padded, kernel_shape=kernel, strides=strides, ceil_mode=1, count_include_pad=0)
+    sizes = (op.shape or [])[-rank:]
+    if all(isinstance(size, int) for size in [*sizes, *list(x.shape)[-rank:]]):
+        spans = zip(list(x.shape)[-rank:], kernel, strides, pads, strict=True)
+        if [-(-(n + 2 * p - k) // s) + 1 for n, k, s, p in spans] == sizes:
+            return y
+    ends = op.vector([size if isinstance(size, int) else op.size(size) for size in sizes])
+    return op.Slice(y, [0] * rank, ends, list(range(2, rank + 2)), [1] * rank)
 
 
 def _adaptive(rank: int) -> None:

@@ -50,7 +50,7 @@ def scatter_nd(x, indices, updates, reduction=None):
 
 
 def scatter_elements(x, indices, updates, axis=0, reduction=None):
-    """`x` with each of `updates` written, or combined, at its own place except along `axis`, where `indices` tells it."""
+    """`x` with each of `updates` written, or combined, at its own place, but where `indices` says along `axis`."""
     shape = ops.shape(indices)
     grid = [
         ops.broadcast_to(

@@ -28,6 +28,7 @@ _REPLACED = [
     "RMSNormalization",
     "GroupNormalization",
     "Gelu",
+    "Erf",
     "AffineGrid",
     "GridSample",
     "Resize",

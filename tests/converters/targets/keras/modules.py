@@ -122,13 +122,18 @@ def _check_gradients(
     import tensorflow as tf
 
     leaves = [x.clone().requires_grad_() for x in inputs]
-    (y,) = _listed(exact(*leaves))
-    cotangent = noise(*y.shape, seed=7)
-    wanted = torch.autograd.grad(y, leaves, cotangent, allow_unused=True)
+    outputs = _listed(exact(*leaves))
+    cotangents = [noise(*y.shape, seed=7 + index) for index, y in enumerate(outputs)]
+    wanted = torch.autograd.grad(outputs, leaves, cotangents, allow_unused=True)
     feeds = [tf.Variable(x.numpy().transpose(s.permutation)) for x, s in zip(inputs, generated.inputs, strict=True)]
     with tf.GradientTape() as tape:
-        found = _listed(traced(*[feed.value() for feed in feeds]))[0]
-        total = tf.reduce_sum(found * cotangent.numpy().transpose(generated.outputs[0].permutation))
+        results = _listed(traced(*[feed.value() for feed in feeds]))
+        total = tf.add_n(
+            [
+                tf.reduce_sum(found * cotangent.numpy().transpose(spec.permutation))
+                for found, cotangent, spec in zip(results, cotangents, generated.outputs, strict=True)
+            ]
+        )
     for got, right, spec in zip(tape.gradient(total, feeds), wanted, generated.inputs, strict=True):
         expected = None if right is None else right.numpy().transpose(spec.permutation)
         if got is None or expected is None:

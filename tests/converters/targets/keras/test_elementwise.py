@@ -25,7 +25,21 @@ def normal(*shape: int) -> np.ndarray:
     return RNG.normal(size=shape) * 2
 
 
-ANY_NUMBER = ["Abs", "Atan", "Ceil", "Cos", "Cosh", "Erf", "Exp", "Floor", "Identity", "Neg", "Relu", "Round", "Sigmoid"]
+ANY_NUMBER = [
+    "Abs",
+    "Atan",
+    "Ceil",
+    "Cos",
+    "Cosh",
+    "Erf",
+    "Exp",
+    "Floor",
+    "Identity",
+    "Neg",
+    "Relu",
+    "Round",
+    "Sigmoid",
+]
 ANY_NUMBER += ["Asinh", "HardSwish", "Mish", "Selu", "Sin", "Sinh", "Softplus", "Softsign", "Tan", "Tanh"]
 
 
@@ -41,7 +55,15 @@ def test_functions_of_any_number(op: str, shape: tuple[int, ...]) -> None:
 
 @pytest.mark.parametrize(
     ("op", "low", "high"),
-    [("Acos", -1, 1), ("Acosh", 1, 9), ("Asin", -1, 1), ("Atanh", -0.9, 0.9), ("Log", 0.01, 9), ("Sqrt", 0, 9), ("Reciprocal", 0.1, 5)],
+    [
+        ("Acos", -1, 1),
+        ("Acosh", 1, 9),
+        ("Asin", -1, 1),
+        ("Atanh", -0.9, 0.9),
+        ("Log", 0.01, 9),
+        ("Sqrt", 0, 9),
+        ("Reciprocal", 0.1, 5),
+    ],
 )
 def test_functions_on_their_domain(op: str, low: float, high: float) -> None:
     check(Case(op, {"x": RNG.uniform(low, high, size=(2, 3, 4, 5))}), spatial=True)
@@ -103,7 +125,13 @@ def test_prelu(slope: tuple[int, ...]) -> None:
 
 # ***** arithmetic *****
 
-OPERANDS = [((2, 3, 4, 5), (2, 3, 4, 5)), ((2, 3, 4, 5), ()), ((2, 3, 4, 5), (3, 1, 1)), ((3, 3, 3, 3), (3,)), ((3, 3, 3, 3), (3, 1, 1))]
+OPERANDS = [
+    ((2, 3, 4, 5), (2, 3, 4, 5)),
+    ((2, 3, 4, 5), ()),
+    ((2, 3, 4, 5), (3, 1, 1)),
+    ((3, 3, 3, 3), (3,)),
+    ((3, 3, 3, 3), (3, 1, 1)),
+]
 
 
 @pytest.mark.parametrize("op", ["Add", "Sub", "Mul", "Div", "Max", "Min", "Sum", "Mean"])
@@ -147,7 +175,10 @@ def test_integers_keep_their_width(op: str, kind: type, constants: tuple[str, ..
 @pytest.mark.parametrize("exponent", [2.0, 3.0, 0.5, -1.0, np.int64(2), np.int64(3)])
 @pytest.mark.parametrize("constants", [(), ("y",)])
 def test_power(exponent: Any, constants: tuple[str, ...]) -> None:
-    check(Case("Pow", {"x": RNG.uniform(0.1, 3, size=(2, 3, 4, 5)), "y": np.asarray(exponent)}, constants=constants), spatial=True)
+    check(
+        Case("Pow", {"x": RNG.uniform(0.1, 3, size=(2, 3, 4, 5)), "y": np.asarray(exponent)}, constants=constants),
+        spatial=True,
+    )
 
 
 def test_power_keeps_the_type_of_the_base() -> None:
@@ -170,7 +201,9 @@ def test_clip_of_integers() -> None:
 
 
 def test_relu6() -> None:
-    assert "ops.relu6(x)" in check(Case("Clip", {"x": normal(5) * 9, "low": np.array(0.0), "high": np.array(6.0)}, constants=("low", "high")))
+    assert "ops.relu6(x)" in check(
+        Case("Clip", {"x": normal(5) * 9, "low": np.array(0.0), "high": np.array(6.0)}, constants=("low", "high"))
+    )
 
 
 # ***** comparisons, logic, bits *****
@@ -179,7 +212,10 @@ def test_relu6() -> None:
 @pytest.mark.parametrize("op", ["Equal", "Greater", "GreaterOrEqual", "Less", "LessOrEqual"])
 @pytest.mark.parametrize("kind", [np.float64, np.int64])
 def test_comparisons(op: str, kind: type) -> None:
-    check(Case(op, {"x": RNG.integers(0, 3, (2, 3, 4)).astype(kind), "y": RNG.integers(0, 3, (3, 1)).astype(kind)}), spatial=kind is np.float64)
+    check(
+        Case(op, {"x": RNG.integers(0, 3, (2, 3, 4)).astype(kind), "y": RNG.integers(0, 3, (3, 1)).astype(kind)}),
+        spatial=kind is np.float64,
+    )
 
 
 @pytest.mark.parametrize("op", ["And", "Or", "Xor"])
@@ -193,13 +229,21 @@ def test_not_and_bits() -> None:
         check(Case(op, {"x": np.array([-12, 9, 7], np.int64), "y": np.array([10, 3, -1], np.int64)}))
     check(Case("BitwiseNot", {"x": np.array([-12, 9], np.int32)}))
     for direction in ("LEFT", "RIGHT"):
-        check(Case("BitShift", {"x": np.array([16, 4], np.uint8), "y": np.array([1, 2], np.uint8)}, {"direction": direction}))
+        check(
+            Case(
+                "BitShift",
+                {"x": np.array([16, 4], np.uint8), "y": np.array([1, 2], np.uint8)},
+                {"direction": direction},
+            )
+        )
 
 
 def test_where() -> None:
     condition, x = RNG.random((3, 1, 1)) > 0.5, normal(2, 3, 4, 5)
     check(Case("Where", {"c": condition, "x": x, "y": np.array(-np.inf)}, constants=("y",)))
-    check(Case("Where", {"c": condition, "x": np.array([1, 2], np.int64), "y": np.array(-1, np.int64)}, constants=("y",)))
+    check(
+        Case("Where", {"c": condition, "x": np.array([1, 2], np.int64), "y": np.array(-1, np.int64)}, constants=("y",))
+    )
 
 
 def test_unsigned_64_bits_are_refused() -> None:

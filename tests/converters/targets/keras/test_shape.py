@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from tests.converters.targets.keras.nodes import Case, check, run
+from tests.converters.targets.keras.nodes import Case, check
 
 RNG = np.random.default_rng(17)
 SHAPES = [(2, 3, 4, 5), (3, 3, 3, 3)]
@@ -29,10 +29,16 @@ def integers(*numbers: int) -> np.ndarray:
 # ***** the same elements in another shape *****
 
 
-@pytest.mark.parametrize("shape", [(2, -1), (0, -1), (0, 3, -1), (-1,), (0, 0, -1), (2, 3, 2, 2, 5), (6, 20), (2, 60, 1)])
+@pytest.mark.parametrize(
+    "shape", [(2, -1), (0, -1), (0, 3, -1), (-1,), (0, 0, -1), (2, 3, 2, 2, 5), (6, 20), (2, 60, 1)]
+)
 def test_reshape(shape: tuple[int, ...]) -> None:
     for dynamic in (False, True):
-        check(Case("Reshape", {"x": normal(2, 3, 4, 5), "shape": integers(*shape)}, constants=("shape",)), spatial=True, dynamic=dynamic)
+        check(
+            Case("Reshape", {"x": normal(2, 3, 4, 5), "shape": integers(*shape)}, constants=("shape",)),
+            spatial=True,
+            dynamic=dynamic,
+        )
 
 
 def test_reshape_to_a_computed_shape() -> None:
@@ -51,7 +57,10 @@ def test_transpose(perm: tuple[int, ...], shape: tuple[int, ...]) -> None:
     check(Case("Transpose", {"x": normal(*shape)}, {"perm": perm}), spatial=True)
 
 
-@pytest.mark.parametrize(("shape", "axes"), [((2, 1, 4, 1), (1, 3)), ((2, 1, 4, 1), (-1,)), ((1, 3, 4, 5), (0,)), ((2, 1, 1, 1), None), ((1, 1, 3, 1), (1,))])
+@pytest.mark.parametrize(
+    ("shape", "axes"),
+    [((2, 1, 4, 1), (1, 3)), ((2, 1, 4, 1), (-1,)), ((1, 3, 4, 5), (0,)), ((2, 1, 1, 1), None), ((1, 1, 3, 1), (1,))],
+)
 def test_squeeze(shape: tuple[int, ...], axes: tuple[int, ...] | None) -> None:
     numbers = None if axes is None else integers(*axes)
     case = Case("Squeeze", {"x": normal(*shape), "axes": numbers}, constants=("axes",))
@@ -78,14 +87,24 @@ def test_concat(axis: int, shape: tuple[int, ...]) -> None:
 
 @pytest.mark.parametrize(("axis", "sizes"), [(1, (2, 2)), (1, (1, 3)), (-1, (1, 2, 3)), (0, (1, 1)), (2, (3, 0, 1))])
 def test_split_by_sizes(axis: int, sizes: tuple[int, ...]) -> None:
-    case = Case("Split", {"x": normal(2, 4, 4, 6), "split": integers(*sizes)}, {"axis": axis}, constants=("split",), outputs=len(sizes))
+    case = Case(
+        "Split",
+        {"x": normal(2, 4, 4, 6), "split": integers(*sizes)},
+        {"axis": axis},
+        constants=("split",),
+        outputs=len(sizes),
+    )
     for dynamic in (False, True):
         check(case, spatial=True, dynamic=dynamic)
 
 
 @pytest.mark.parametrize(("axis", "count"), [(1, 2), (1, 4), (2, 3), (-1, 4)])
 def test_split_by_number(axis: int, count: int) -> None:
-    check(Case("Split", {"x": normal(2, 4, 4, 6)}, {"axis": axis, "num_outputs": count}, outputs=count), spatial=True, dynamic=False)
+    check(
+        Case("Split", {"x": normal(2, 4, 4, 6)}, {"axis": axis, "num_outputs": count}, outputs=count),
+        spatial=True,
+        dynamic=False,
+    )
 
 
 END = 2**63 - 1
@@ -124,13 +143,17 @@ def test_slice_by_computed_bounds() -> None:
 # ***** repeating and padding *****
 
 
-@pytest.mark.parametrize(("shape", "target"), [((2, 1, 4), (2, 3, 4)), ((3, 1), (2, 3, 4)), ((2, 3), (1, 1)), ((2, 3), (1,)), ((), (2, 2))])
+@pytest.mark.parametrize(
+    ("shape", "target"), [((2, 1, 4), (2, 3, 4)), ((3, 1), (2, 3, 4)), ((2, 3), (1, 1)), ((2, 3), (1,)), ((), (2, 2))]
+)
 def test_expand(shape: tuple[int, ...], target: tuple[int, ...]) -> None:
     check(Case("Expand", {"x": normal(*shape), "shape": integers(*target)}, constants=("shape",)), dynamic=False)
     check(Case("Expand", {"x": normal(*shape), "shape": integers(*target)}, sized=("x", "shape")))
 
 
-@pytest.mark.parametrize(("number", "text"), [(0.0, "ops.zeros(shape)"), (1.0, "ops.ones(shape)"), (2.5, "ops.full(shape, 2.5)")])
+@pytest.mark.parametrize(
+    ("number", "text"), [(0.0, "ops.zeros(shape)"), (1.0, "ops.ones(shape)"), (2.5, "ops.full(shape, 2.5)")]
+)
 def test_constant_of_shape(number: float, text: str) -> None:
     from onnx import numpy_helper
 
@@ -154,7 +177,9 @@ PADS = [(0, 0, 1, 2, 0, 0, 2, 1), (0, 1, 0, 0, 0, 2, 0, 0), (1, 0, 0, 0, 1, 0, 0
 def test_pad(mode: str, pads: tuple[int, ...], shape: tuple[int, ...]) -> None:
     if mode == "reflect" and pads[0] >= shape[0]:
         pytest.skip("a reflection is smaller than the data")
-    check(Case("Pad", {"x": normal(*shape), "pads": integers(*pads)}, {"mode": mode}, constants=("pads",)), spatial=True)
+    check(
+        Case("Pad", {"x": normal(*shape), "pads": integers(*pads)}, {"mode": mode}, constants=("pads",)), spatial=True
+    )
 
 
 @pytest.mark.parametrize("value", [0.0, -1.5, -np.inf])
@@ -201,7 +226,9 @@ def test_size() -> None:
     check(Case("Size", {"x": normal(2, 3, 4)}))
 
 
-@pytest.mark.parametrize(("start", "limit", "delta"), [(0, 5, 1), (2, 9, 3), (7, 0, -2), (0.0, 1.0, 0.25), (1.0, -1.0, -0.5)])
+@pytest.mark.parametrize(
+    ("start", "limit", "delta"), [(0, 5, 1), (2, 9, 3), (7, 0, -2), (0.0, 1.0, 0.25), (1.0, -1.0, -0.5)]
+)
 def test_range(start: float, limit: float, delta: float) -> None:
     check(Case("Range", {"start": np.array(start), "limit": np.array(limit), "delta": np.array(delta)}))
 

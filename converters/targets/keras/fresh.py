@@ -1,0 +1,62 @@
+"""Fresh weights as the source framework draws them: the function of a port that `build(weights=False)` calls."""
+
+from __future__ import annotations
+
+import re
+
+_CELLS = ("LSTM", "GRU", "SimpleRNN")
+_KERNELS = ("Dense", "Conv1D", "Conv2D", "Conv3D", "Conv1DTranspose", "Conv2DTranspose", "Conv3DTranspose")
+_DEPTHWISE = ("DepthwiseConv1D", "DepthwiseConv2D")
+
+
+def initializer(source: str) -> str | None:
+    """`initialize(model)` for the layers that occur in the source of the classes, as PyTorch's own layers do it.
+
+    None when none of them has weights that Keras draws in another way.
+    """
+    drawn = set(re.findall(r"\blayers\.(\w+)\(", source))
+    cells = tuple(f"{cell}Cell" for cell in _CELLS if cell in drawn or f"TwoBias{cell}(" in source or f"{cell}Cell" in drawn)
+    branches = [
+        *([(_of(cells), "layer.units")] if cells else []),
+        *_branch(_DEPTHWISE, drawn, "math.prod(layer.kernel.shape[:-2])"),
+        *_branch(_KERNELS, drawn, "math.prod(layer.kernel.shape[:-1])"),
+    ]
+    embeds = "Embedding" in drawn
+    if not branches and not embeds:
+        return None
+    what = [
+        *(["uniform within ±1/√fan_in"] if len(branches) > bool(cells) else []),
+        *(["uniform within ±1/√units in recurrent layers"] if cells else []),
+        *(["normal in embeddings"] if embeds else []),
+    ]
+    lines = ["def initialize(model):", f'    """Draw weights as PyTorch does by default: {", ".join(what)}."""']
+    lines += ["    for layer in model._flatten_layers():"]
+    if embeds:
+        lines += [
+            "        if isinstance(layer, layers.Embedding):",
+            "            layer.embeddings.assign(keras.random.normal(layer.embeddings.shape))",
+        ]
+    for number, (kinds, fan) in enumerate(branches):
+        lines += [
+            f"        {'elif' if embeds or number else 'if'} isinstance(layer, {kinds}):",
+            f"            draw(layer, {fan} ** -0.5)",
+        ]
+    if branches:
+        lines += [
+            "",
+            "",
+            "def draw(layer, bound):",
+            "    for variable in layer.weights:",
+            "        variable.assign(keras.random.uniform(variable.shape, -bound, bound))",
+        ]
+    return "\n".join(lines)
+
+
+def _branch(kinds: tuple[str, ...], drawn: set[str], fan: str) -> list[tuple[str, str]]:
+    found = tuple(kind for kind in kinds if kind in drawn)
+    return [(_of(found), fan)] if found else []
+
+
+def _of(kinds: tuple[str, ...]) -> str:
+    names = ", ".join(f"layers.{kind}" for kind in kinds)
+    return names if len(kinds) == 1 else f"({names})"

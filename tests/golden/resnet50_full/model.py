@@ -1,0 +1,102 @@
+"""ResNet, ported from PyTorch (zoo:resnet50) by porter."""
+
+from pathlib import Path
+
+import keras
+from keras import layers, ops
+from safetensors.numpy import load_file
+
+
+@keras.saving.register_keras_serializable("resnet50")
+class Bottleneck(layers.Layer):
+    def __init__(self, filters, strides=1, downsample=False, **kwargs):
+        super().__init__(**kwargs)
+        self.filters = filters
+        self.strides = strides
+        self.downsample = (
+            keras.Sequential(
+                [
+                    layers.Conv2D(4 * filters, 1, strides=strides, use_bias=False),
+                    layers.BatchNormalization(momentum=0.9, epsilon=1e-05),
+                ]
+            )
+            if downsample
+            else None
+        )
+        self.conv1 = layers.Conv2D(filters, 1, use_bias=False)
+        self.bn1 = layers.BatchNormalization(momentum=0.9, epsilon=1e-05)
+        self.conv2_pad = layers.ZeroPadding2D(1)
+        self.conv2 = layers.Conv2D(filters, 3, strides=strides, use_bias=False)
+        self.bn2 = layers.BatchNormalization(momentum=0.9, epsilon=1e-05)
+        self.conv3 = layers.Conv2D(4 * filters, 1, use_bias=False)
+        self.bn3 = layers.BatchNormalization(momentum=0.9, epsilon=1e-05)
+
+    def call(self, x, training=None):
+        identity = self.downsample(x, training=training) if self.downsample else x
+        out = ops.relu(self.bn1(self.conv1(x), training=training))
+        out = ops.relu(self.bn2(self.conv2(self.conv2_pad(out)), training=training))
+        out = self.bn3(self.conv3(out), training=training)
+        return ops.relu(out + identity)
+
+    def get_config(self):
+        return {
+            **super().get_config(),
+            "filters": self.filters,
+            "strides": self.strides,
+            "downsample": self.downsample is not None,
+        }
+
+
+@keras.saving.register_keras_serializable("resnet50")
+class ResNet(keras.Model):
+    def __init__(self, **kwargs):
+        super().__init__(**kwargs)
+        self.conv1_pad = layers.ZeroPadding2D(3)
+        self.conv1 = layers.Conv2D(64, 7, strides=2, use_bias=False)
+        self.bn1 = layers.BatchNormalization(momentum=0.9, epsilon=1e-05)
+        self.maxpool = layers.MaxPooling2D(3, strides=2)
+        self.layer1 = keras.Sequential([Bottleneck(64, downsample=True), *(Bottleneck(64) for _ in range(2))])
+        self.layer2 = keras.Sequential(
+            [Bottleneck(128, strides=2, downsample=True), *(Bottleneck(128) for _ in range(3))]
+        )
+        self.layer3 = keras.Sequential(
+            [Bottleneck(256, strides=2, downsample=True), *(Bottleneck(256) for _ in range(5))]
+        )
+        self.layer4 = keras.Sequential(
+            [Bottleneck(512, strides=2, downsample=True), *(Bottleneck(512) for _ in range(2))]
+        )
+        self.fc = layers.Dense(1000)
+
+    def call(self, x, training=None):
+        x = self.maxpool(
+            ops.pad(
+                ops.relu(self.bn1(self.conv1(self.conv1_pad(x)), training=training)),
+                ((0, 0), (1, 1), (1, 1), (0, 0)),
+                constant_values=float("-inf"),
+            )
+        )
+        x = self.layer1(x, training=training)
+        x = self.layer2(x, training=training)
+        x = self.layer3(x, training=training)
+        x = self.layer4(x, training=training)
+        x = ops.reshape(ops.mean(x, axis=(1, 2), keepdims=True), (-1, 2048))
+        return self.fc(x)
+
+
+def build(weights=True):
+    """The model with the weights that lie beside this file, or with fresh ones."""
+    model = ResNet()
+    model(keras.Input((None, None, 3), name="x"))
+    if weights:
+        load_weights(model, Path(__file__).with_name("weights.safetensors"))
+    return model
+
+
+def load_weights(model, path):
+    """Assign every array of a safetensors file to the variable whose attribute path is its name."""
+    for name, array in load_file(path).items():
+        *owners, variable = name.split(".")
+        layer = model
+        for owner in owners:
+            layer = getattr(layer, "layers", layer)[int(owner)] if owner.isdigit() else getattr(layer, owner)
+        getattr(layer, variable).assign(array)
