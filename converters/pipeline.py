@@ -196,7 +196,7 @@ def _readers(statements: Sequence[Statement]) -> dict[ir.Value, list[Statement]]
 
 
 def _assemble(program: Program, dialect: Any, package: str, signature: list, interface: layout.Interface, doc: str) -> Generated:
-    from porter.converters.targets.keras.module import InputSpec, module_text
+    from porter.converters.targets.keras.module import Fixed, InputSpec, module_text
 
     *_, root = program.templates
     arguments = {template.name: template.arguments for template in program.templates}
@@ -208,10 +208,28 @@ def _assemble(program: Program, dialect: Any, package: str, signature: list, int
     ]
     inputs, outputs = specs[: len(interface.inputs)], specs[len(interface.inputs) :]
     taken = [InputSpec(identifier(s.name), tuple(s.shape[a] if isinstance(s.shape[a], int) else None for a in s.permutation), s.dtype) for s in inputs]  # type: ignore[misc]
-    text = module_text(doc=doc, classes=classes, helpers=helpers.needed(package, program.templates), root=root.name, inputs=taken)
+    fixed = Fixed(_frozen(program.variables), tuple(_key(v) for v in program.variables if v.weight.kind != "parameter" and v.slot not in _STATISTICS))
+    shared = helpers.needed(package, program.templates)
+    text = module_text(doc=doc, classes=classes, helpers=shared, root=root.name, inputs=taken, fixed=fixed)
     variables = {_key(variable): variable.weight for variable in program.variables}
     modules = {path: ".".join(str(part) for part in attribute) for path, attribute in program.modules.items()}
     return Generated(formatted(text), root.name, variables, inputs, outputs, modules, [template.name for template in program.templates])
+
+
+# Variables of layers that no gradient reaches in any case.
+_STATISTICS = ("moving_mean", "moving_variance")
+
+
+def _frozen(variables: Sequence[Variable]) -> tuple[str, ...]:
+    """The shortest attribute paths that hold every frozen variable of a layer and nothing that is trained."""
+    trained = {path for v in variables if v.weight.trainable for path in _prefixes(v)}
+    frozen = [v for v in variables if v.slot and not v.weight.trainable and v.slot not in _STATISTICS]
+    return tuple(dict.fromkeys(next(path for path in _prefixes(v) if path not in trained) for v in frozen))
+
+
+def _prefixes(variable: Variable) -> list[str]:
+    steps = _key(variable).split(".")
+    return [".".join(steps[: count + 1]) for count in range(len(steps))]
 
 
 def _key(variable: Variable) -> str:

@@ -10,7 +10,7 @@ from porter.converters.codegen.body import Body, BodyBuilder, Context, Path, Var
 from porter.converters.codegen.identifiers import class_identifier
 from porter.converters.codegen.inline import inline
 from porter.converters.codegen.loops import roll
-from porter.converters.codegen.nodes import Construct, Expr, Items, Literal, Repeat
+from porter.converters.codegen.nodes import Apply, Construct, Expr, Items, Literal, Repeat, walk
 from porter.converters.codegen.sequential import sequential_children
 from porter.converters.codegen.tree import Call, Statement
 from porter.converters.codegen.unify import Differ, Template, unify
@@ -67,11 +67,19 @@ def _library_leaves(context: Context, root: Call) -> set[str]:
         library, name = node.cls.rpartition(".")[::2]
         if not library.startswith("torch.nn"):
             continue
-        if name in _KEPT or name == "Sequential":
+        if name in _KEPT and not _is_one_layer(node) or name == "Sequential":
             continue
         if library.startswith(("torch.nn.utils", "torch.nn.modules.container")) or not any(True for _ in _calls(node)):
             found.add(node.path)
     return found
+
+
+def _is_one_layer(node: Call) -> bool:
+    """Whether a library module became a single layer of the target."""
+    statements = list(node.statements())
+    return sum(isinstance(statement.expr, Apply) for statement in statements) == 1 and all(
+        isinstance(statement.expr, Apply) or not any(isinstance(part, Apply) for part in walk(statement.expr)) for statement in statements
+    ) and len(statements) <= 4
 
 
 class _Planner:

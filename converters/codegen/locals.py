@@ -63,8 +63,8 @@ class LocalNames:
             wanted.append(identifier(line.names[position], self.reserved))
         if isinstance(line.expr, Invoke) and str(line.expr.path[-1]) in _SHORTCUTS:
             wanted.append("shortcut")
-        if len(line.outputs) == 1:
-            wanted += dying[:1]
+        if len(line.outputs) == 1 and dying and dying[0] == self._first_read(line):
+            wanted.append(dying[0])
         wanted += _VOCABULARY
         for name in wanted:
             if name not in self._live and name not in self.reserved and not is_builtin(name):
@@ -75,6 +75,10 @@ class LocalNames:
         while name in self._live or name in self.reserved or is_builtin(name):
             name, count = f"{stem}{count}", count + 1
         return name
+
+    def _first_read(self, line: Line) -> str | None:
+        """The name of the value that the statement reads first: what it works on."""
+        return next((self.names.get(part.number) for part in walk(line.expr) if isinstance(part, Local)), None)
 
     def _assign_loop(self, line: Line, loop: Loop, index: int) -> None:
         """A carried value keeps one name before, in and after the loop."""

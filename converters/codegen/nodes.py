@@ -306,6 +306,8 @@ def wrap(value: Any) -> Expr:
     """Python values as expressions; tuples and lists item by item."""
     if isinstance(value, Expr):
         return value
+    if isinstance(value, slice) and any(isinstance(part, Expr) for part in (value.start, value.stop, value.step)):
+        return Slice((wrap(value.start), wrap(value.stop), wrap(value.step)))
     if isinstance(value, tuple | list):
         items = tuple(wrap(item) for item in value)
         if any(isinstance(item, Expr) for item in value) or not all(isinstance(item, Literal) for item in items):

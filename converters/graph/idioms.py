@@ -5,11 +5,13 @@ from __future__ import annotations
 import onnx_ir as ir
 
 from porter.converters.graph.fourier import restore_real_transforms
+from porter.converters.graph.multihead import restore_multihead
 from porter.converters.graph.recurrent import restore_recurrent
 
 
 def restore(model: ir.Model) -> None:
     """Rewrite the graph in place, each idiom where it is exactly that."""
+    restore_multihead(model)
     restore_recurrent(model)
     restore_real_transforms(model)
     for node in list(model.graph):

@@ -24,12 +24,12 @@ def initializer(source: str) -> str | None:
     embeds = "Embedding" in drawn
     if not branches and not embeds:
         return None
-    what = [
-        *(["uniform within ±1/√fan_in"] if len(branches) > bool(cells) else []),
-        *(["uniform within ±1/√units in recurrent layers"] if cells else []),
-        *(["normal in embeddings"] if embeds else []),
+    kinds = [
+        *(["kernels and biases within ±1/√fan_in"] if len(branches) > bool(cells) else []),
+        *(["recurrent layers within ±1/√units"] if cells else []),
+        *(["normal embeddings"] if embeds else []),
     ]
-    lines = ["def initialize(model):", f'    """Draw weights as PyTorch does by default: {", ".join(what)}."""']
+    lines = ["def initialize(model):", f'    """Draw weights as PyTorch does: {", ".join(kinds)}."""']
     lines += ["    for layer in model._flatten_layers():"]
     if embeds:
         lines += [

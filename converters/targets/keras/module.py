@@ -26,7 +26,7 @@ def load_weights(model, path):
 
 _LOAD_SOME = '''
 def load_weights(model, path, names=None):
-    """Assign the arrays of a safetensors file, or those in `names`, to the variables whose attribute paths are their names."""
+    """Assign the arrays of a safetensors file (those in `names`) to the variables whose attribute paths are their names."""
     for name, array in load_file(path).items():
         if names is None or name in names:
             find(model, name).assign(array)

@@ -1,0 +1,132 @@
+"""Convolutions and their transposes against torch in double precision: 1-D to 3-D, odd and even sizes."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+from torch import nn
+
+from tests.converters.targets.keras.modules import check_module, noise
+from tests.converters.targets.keras.nodes import Case, check
+
+CONV = {1: nn.Conv1d, 2: nn.Conv2d, 3: nn.Conv3d}
+TRANSPOSED = {1: nn.ConvTranspose1d, 2: nn.ConvTranspose2d, 3: nn.ConvTranspose3d}
+
+
+@pytest.fixture(autouse=True)
+def double_precision(keras_double: None) -> None:
+    """Every comparison here is made in double precision."""
+
+
+def images(rank: int, size: int = 9, channels: int = 4) -> torch.Tensor:
+    return noise(2, channels, *[size, size + 1, size - 1][:rank])
+
+
+@pytest.mark.parametrize("rank", [1, 2, 3])
+@pytest.mark.parametrize(
+    "arguments",
+    [
+        {"kernel_size": 3, "padding": 1},
+        {"kernel_size": 3, "stride": 2, "padding": 1},
+        {"kernel_size": 4, "padding": "same"},
+        {"kernel_size": 3, "dilation": 2, "padding": 2},
+        {"kernel_size": 3, "stride": 2, "dilation": 2, "padding": 1},
+        {"kernel_size": 3, "groups": 2, "padding": 1},
+        {"kernel_size": 3, "groups": 4, "stride": 2, "padding": 1},
+        {"kernel_size": 1, "bias": False},
+    ],
+    ids=str,
+)
+def test_conv(rank: int, arguments: dict[str, Any]) -> None:
+    check_module(CONV[rank](4, 8, **arguments), images(rank), others=[(images(rank, 10),)])
+
+
+def test_conv_is_written_as_people_write_it() -> None:
+    source = check_module(nn.Conv2d(4, 8, 3, padding=1), images(2))
+    assert 'layers.Conv2D(8, 3, padding="same")' in source
+    source = check_module(nn.Conv2d(4, 8, 3, stride=2, padding=1, bias=False), images(2))
+    assert "layers.ZeroPadding2D(1)" in source and "layers.Conv2D(8, 3, strides=2, use_bias=False)" in source
+    source = check_module(nn.Conv2d(4, 8, 3, padding=1, groups=4), images(2))
+    assert 'layers.DepthwiseConv2D(3, padding="same", depth_multiplier=2)' in source
+
+
+@pytest.mark.parametrize("stride", [(1, 1), (2, 2), (2, 1)])
+def test_depthwise_conv_after_a_residual_sum(stride: tuple[int, int]) -> None:
+    """Every depthwise convolution is one layer, wherever its input comes from; all sizes are alike."""
+
+    class Stage(nn.Module):
+        def __init__(self) -> None:
+            super().__init__()
+            self.first = nn.Conv2d(8, 8, 3, padding=1, groups=8)
+            self.second = nn.Conv2d(8, 8, (3, 5), stride=stride, padding=(1, 2), groups=8)
+
+        def forward(self, x: torch.Tensor) -> torch.Tensor:
+            return self.second(x + self.first(x))
+
+    source = check_module(Stage(), noise(2, 8, 8, 8), others=[(noise(3, 8, 7, 9),)])
+    assert source.count("layers.DepthwiseConv2D(") == 1 + (len(set(stride)) == 1)
+
+
+def test_conv_with_a_computed_kernel() -> None:
+    function = torch.nn.functional.conv2d
+    check_module(lambda x, w: function(x, w, stride=2, padding=1), images(2), noise(8, 4, 3, 3), dynamic="none")
+    check_module(lambda x, w: function(x, w, padding=1, groups=2), images(2), noise(8, 2, 3, 3), dynamic="none")
+
+
+@pytest.mark.parametrize("rank", [1, 2, 3])
+@pytest.mark.parametrize(
+    "arguments",
+    [
+        {"kernel_size": 2, "stride": 2},
+        {"kernel_size": 4, "stride": 2, "padding": 1},
+        {"kernel_size": 3, "stride": 2, "padding": 1, "output_padding": 1},
+        {"kernel_size": 3, "stride": 2, "output_padding": 1},
+        {"kernel_size": 3, "padding": 2},
+        {"kernel_size": 2, "stride": 3},
+        {"kernel_size": 2, "stride": 3, "output_padding": 2},
+        {"kernel_size": 3, "dilation": 2},
+        {"kernel_size": 3, "stride": 2, "dilation": 2, "padding": 1, "output_padding": 1},
+        {"kernel_size": 3, "stride": 2, "padding": 1, "groups": 2},
+        {"kernel_size": 4, "stride": 2, "padding": 1, "groups": 4, "bias": False},
+    ],
+    ids=str,
+)
+def test_conv_transpose(rank: int, arguments: dict[str, Any]) -> None:
+    check_module(TRANSPOSED[rank](4, 8, **arguments), images(rank, 5), others=[(images(rank, 6),)])
+
+
+def test_conv_transpose_is_written_as_people_write_it() -> None:
+    source = check_module(nn.ConvTranspose2d(4, 8, 4, stride=2, padding=1), images(2))
+    assert 'layers.Conv2DTranspose(8, 4, strides=2, padding="same")' in source
+    source = check_module(nn.ConvTranspose2d(4, 8, 3, stride=2, padding=1, output_padding=1), images(2))
+    assert "layers.Cropping2D(((1, 0), (1, 0)))" in source
+
+
+def test_conv_transpose_with_a_computed_kernel() -> None:
+    function = torch.nn.functional.conv_transpose2d
+    check_module(lambda x, w: function(x, w, stride=2, padding=1), images(2), noise(4, 6, 3, 3), dynamic="none")
+
+
+@pytest.mark.parametrize("auto_pad", ["SAME_UPPER", "SAME_LOWER", "VALID"])
+@pytest.mark.parametrize("size", [9, 10])
+@pytest.mark.parametrize("stride", [1, 2])
+def test_conv_with_automatic_padding(auto_pad: str, size: int, stride: int) -> None:
+    rng = np.random.default_rng(3)
+    inputs = {"x": rng.normal(size=(2, 4, size, size)), "w": rng.normal(size=(6, 4, 4, 3)).astype(np.float32)}
+    attributes = {"auto_pad": auto_pad, "strides": [stride, stride]}
+    inputs["w"] = inputs["w"].astype(np.float64)
+    source = check(Case("Conv", inputs, attributes, weights=("w",), dynamic=auto_pad != "SAME_LOWER"))
+    assert ('padding="same"' in source) == (auto_pad == "SAME_UPPER" or (auto_pad == "SAME_LOWER" and False))
+
+
+@pytest.mark.parametrize(
+    "attributes", [{"output_shape": [10, 8]}, {"auto_pad": "SAME_UPPER"}, {"auto_pad": "SAME_LOWER"}]
+)
+def test_conv_transpose_by_the_size_of_its_result(attributes: dict[str, Any]) -> None:
+    rng = np.random.default_rng(3)
+    weight = rng.normal(size=(4, 6, 3, 3)).astype(np.float32).astype(np.float64)
+    inputs = {"x": rng.normal(size=(2, 4, 3, 3)), "w": weight}
+    check(Case("ConvTranspose", inputs, {"strides": [3, 2], **attributes}, weights=("w",), dynamic=False))

@@ -1,0 +1,109 @@
+"""Pooling against torch in double precision, and against ONNX's reference where torch has no such pooling."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+from torch import nn
+
+from porter.errors import UnsupportedError
+from tests.converters.targets.keras.modules import check_module, noise
+from tests.converters.targets.keras.nodes import Case, check
+
+MAX = {1: nn.MaxPool1d, 2: nn.MaxPool2d, 3: nn.MaxPool3d}
+AVERAGE = {1: nn.AvgPool1d, 2: nn.AvgPool2d, 3: nn.AvgPool3d}
+WINDOWS = [(2, 2, 0), (3, 1, 1), (3, 2, 1), (3, 3, 0), (2, 3, 1)]
+
+
+@pytest.fixture(autouse=True)
+def double_precision(keras_double: None) -> None:
+    """Every comparison here is made in double precision."""
+
+
+def images(rank: int, size: int = 9) -> torch.Tensor:
+    return noise(2, 3, *[size, size + 1, size - 1][:rank])
+
+
+def further(rank: int) -> list[tuple[torch.Tensor]]:
+    """Other sizes. torch itself fixes the length that a 1-D max pooling was traced with."""
+    return [] if rank == 1 else [(images(rank, 8),), (images(rank, 11),)]
+
+
+@pytest.mark.parametrize("rank", [1, 2, 3])
+@pytest.mark.parametrize("ceil_mode", [False, True])
+@pytest.mark.parametrize(("size", "stride", "padding"), WINDOWS)
+def test_max_pool_of_negative_numbers(rank: int, ceil_mode: bool, size: int, stride: int, padding: int) -> None:
+    pool = MAX[rank](size, stride, padding, ceil_mode=ceil_mode)
+    others = [(-x.abs(),) for (x,) in further(rank)]
+    check_module(pool, -images(rank).abs(), others=others)
+    check_module(pool, -images(rank).abs(), dynamic="none")
+
+
+@pytest.mark.parametrize("rank", [1, 2, 3])
+@pytest.mark.parametrize(("size", "stride", "padding", "dilation"), [(3, 1, 1, 2), (2, 2, 0, 3), (3, 2, 1, 2)])
+def test_dilated_max_pool(rank: int, size: int, stride: int, padding: int, dilation: int) -> None:
+    pool = MAX[rank](size, stride, padding, dilation=dilation)
+    check_module(pool, -images(rank).abs(), others=[(-x.abs(),) for (x,) in further(rank)])
+
+
+def test_the_first_of_equal_maxima_gets_the_gradient() -> None:
+    ties = torch.from_numpy(np.random.default_rng(2).integers(0, 3, size=(2, 3, 9, 9)).astype(np.float64))
+    check_module(nn.MaxPool2d(3, 2, 1, dilation=2), ties)
+    check_module(nn.MaxPool2d(3, 2, 1), ties)
+
+
+@pytest.mark.parametrize("rank", [1, 2, 3])
+@pytest.mark.parametrize("ceil_mode", [False, True])
+@pytest.mark.parametrize("count_include_pad", [False, True])
+@pytest.mark.parametrize(("size", "stride", "padding"), WINDOWS)
+def test_average_pool(
+    rank: int, ceil_mode: bool, count_include_pad: bool, size: int, stride: int, padding: int
+) -> None:
+    pool = AVERAGE[rank](size, stride, padding, ceil_mode=ceil_mode, count_include_pad=count_include_pad)
+    check_module(pool, images(rank), others=further(rank))
+    check_module(pool, images(rank), dynamic="none")
+
+
+def test_pools_are_written_as_people_write_them() -> None:
+    assert "layers.MaxPooling2D()" in check_module(nn.MaxPool2d(2), images(2))
+    assert "layers.AveragePooling2D(3, strides=2)" in check_module(nn.AvgPool2d(3, 2, 1), images(2))
+    source = check_module(nn.AvgPool2d(3, 1, 1, count_include_pad=False), images(2))
+    assert 'layers.AveragePooling2D(3, strides=1, padding="same")' in source
+
+
+@pytest.mark.parametrize(("size", "bins"), [(12, 7), (13, 1), (13, 2), (13, 3), (13, 6), (12, 6)])
+@pytest.mark.parametrize("kind", [nn.AdaptiveAvgPool2d, nn.AdaptiveMaxPool2d])
+def test_adaptive_pool(size: int, bins: int, kind: Any) -> None:
+    check_module(kind(bins), noise(2, 3, size, size), dynamic="none")
+
+
+@pytest.mark.parametrize("op", ["MaxPool", "AveragePool"])
+@pytest.mark.parametrize("auto_pad", ["SAME_UPPER", "SAME_LOWER", "VALID"])
+@pytest.mark.parametrize("size", [9, 10])
+def test_pool_with_automatic_padding(op: str, auto_pad: str, size: int) -> None:
+    inputs = {"x": np.random.default_rng(5).normal(size=(2, 3, size, size + 1))}
+    attributes = {"kernel_shape": [3, 2], "strides": [2, 2], "auto_pad": auto_pad}
+    check(Case(op, inputs, attributes, dynamic=auto_pad != "SAME_LOWER"))
+
+
+@pytest.mark.parametrize("p", [1, 2, 3])
+@pytest.mark.parametrize("dilation", [1, 2])
+def test_lp_pool(p: int, dilation: int) -> None:
+    inputs = {"x": np.random.default_rng(5).normal(size=(2, 3, 9, 10))}
+    attributes = {"kernel_shape": [3, 3], "strides": [2, 2], "pads": [1, 1, 1, 1], "dilations": [dilation] * 2, "p": p}
+    check(Case("LpPool", inputs, attributes))
+
+
+@pytest.mark.parametrize("op", ["GlobalAveragePool", "GlobalMaxPool"])
+@pytest.mark.parametrize("rank", [1, 2, 3])
+def test_global_pool(op: str, rank: int) -> None:
+    check(Case(op, {"x": images(rank).numpy()}))
+
+
+def test_indices_of_maxima_are_refused() -> None:
+    inputs = {"x": images(2).numpy()}
+    with pytest.raises(UnsupportedError, match="indices"):
+        check(Case("MaxPool", inputs, {"kernel_shape": [2, 2]}, outputs=2))
