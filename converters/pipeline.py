@@ -14,16 +14,18 @@ import numpy as np
 import onnx_ir as ir
 
 from porter.converters.codegen import helpers
-from porter.converters.codegen.body import Context, Variable
+from porter.converters.codegen.body import Variable
 from porter.converters.codegen.classes import Program, plan
+from porter.converters.codegen.context import Context
 from porter.converters.codegen.identifiers import identifier
-from porter.converters.codegen.nodes import Ref, Weight, walk
+from porter.converters.codegen.nodes import Ref, Weight, call, walk
 from porter.converters.codegen.source import ClassWriter
 from porter.converters.codegen.tree import Statement, call_tree, needed_statements
 from porter.converters.graph import layout, sizes
 from porter.converters.graph.canonical import canonicalize
 from porter.converters.graph.derived import find_weights
 from porter.converters.opset import MODULES, SCOPE, SOURCE
+from porter.converters.problems import Problem
 from porter.converters.targets.table import Binding, CannotBind, Target
 from porter.errors import InputError, PorterError, UnsupportedError
 
@@ -52,12 +54,19 @@ class Generated:
 
     def arrays(self, initializers: dict[str, np.ndarray]) -> dict[str, np.ndarray]:
         """The target's arrays from the source's."""
-        return {name: np.ascontiguousarray(weight.expr.evaluate(initializers)) for name, weight in self.variables.items()}
+        return {
+            name: np.ascontiguousarray(weight.expr.evaluate(initializers)) for name, weight in self.variables.items()
+        }
 
     def weight_map(self) -> dict[str, Any]:
         """Target name → expression, dtype and kind."""
         return {
-            name: {"expression": weight.expr.to_json(), "dtype": str(weight.dtype.numpy()), "kind": weight.kind, "trainable": weight.trainable}
+            name: {
+                "expression": weight.expr.to_json(),
+                "dtype": str(weight.dtype.numpy()),
+                "kind": weight.kind,
+                "trainable": weight.trainable,
+            }
             for name, weight in self.variables.items()
         }
 
@@ -95,7 +104,9 @@ def generate(
     root_class = modules.get("", {}).get("class") or model.graph.name or "Model"
     context = Context(dialect, weights, modules, model.graph, _readers(statements))
     program = plan(context, call_tree(statements, root_class))
-    return _assemble(program, dialect, package, signature, interface, doc or f"{program.templates[-1].name}, ported by porter.")
+    return _assemble(
+        program, dialect, package, signature, interface, doc or f"{program.templates[-1].name}, ported by porter."
+    )
 
 
 def _target(name: str) -> Target:
@@ -134,30 +145,59 @@ def _refuse_missing(model: ir.Model, table: Target) -> None:
         scope = json.loads(node.metadata_props.get(SCOPE, "[]"))
         missing[f"{node.domain + '::' if node.domain else ''}{node.op_type}"][scope[-1][0] if scope else ""] += 1
     if missing:
-        lines = [f"  {op} ({sum(where.values())}x) in {', '.join(path or 'the model itself' for path in list(where)[:4])}" for op, where in sorted(missing.items())]
+        lines = [
+            f"  {op} ({sum(where.values())}x) in {', '.join(path or 'the model itself' for path in list(where)[:4])}"
+            for op, where in sorted(missing.items())
+        ]
         raise UnsupportedError(
-            f"{len(missing)} operator(s) have no rule for {table.name}:\n" + "\n".join(lines) + "\nGive rules of your own with --rules FILE.py, or see `porter ops`."
+            f"{len(missing)} operator(s) have no rule for {table.name}:\n"
+            + "\n".join(lines)
+            + "\nGive rules of your own with --rules FILE.py, or see `porter ops`."
         )
 
 
 def _statements(model: ir.Model, table: Target, weights: dict[ir.Value, Weight], known_sizes: dict) -> list[Statement]:
+    statements, problems = _bound(model, table, weights, known_sizes)
+    if problems:
+        raise UnsupportedError(
+            f"{len(problems)} node(s) cannot be written for {table.name}:\n"
+            + "\n".join(f"  {problem}" for problem in problems)
+        )
+    return statements
+
+
+def unsupported(model: ir.Model, target: str = "keras") -> list[Problem]:
+    """Every node of a structured model that a target's rules cannot write. The model is changed."""
+    table = _target(target)
+    canonicalize(model)
+    _run_idioms(model)
+    known_sizes = sizes.find_sizes(model.graph)
+    layout.assign(model, table.stance, native=True)
+    return _bound(model, table, find_weights(model.graph), known_sizes)[1]
+
+
+def _bound(
+    model: ir.Model, table: Target, weights: dict[ir.Value, Weight], known_sizes: dict
+) -> tuple[list[Statement], list[Problem]]:
     owners = _owners(model, weights)
-    problems: list[str] = []
+    problems: list[Problem] = []
 
     def bind(node: ir.Node) -> Any:
         path = _scope_path(node)
         used = {name for value in node.inputs if value in weights for name in weights[value].expr.sources()}
         shared = frozenset(name for name in used if owners.get(name, path) != path)
         try:
+            if (node.domain, node.op_type) not in table.rules:
+                raise CannotBind("there is no rule for it")
             return table.bind(node, Binding(weights, known_sizes, shared))
         except CannotBind as reason:
-            problems.append(f"  {node.op_type} in {path or 'the model itself'} ({_where(node)}): {reason}")
-            return None
+            problems.append(Problem(table.name, node.op_type, path, _where(node), str(reason)))
+            # What it reads is bound all the same, so that every problem is found at once.
+            reads = [v for v in node.inputs if v is not None and v not in weights and v not in known_sizes]
+            return call(node.op_type, *(Ref(value) for value in reads))
 
     statements = needed_statements(model.graph, bind)
-    if problems:
-        raise UnsupportedError(f"{len(problems)} node(s) cannot be written for {table.name}:\n" + "\n".join(problems))
-    return statements
+    return statements, list(reversed(problems))
 
 
 def _scope_path(node: ir.Node) -> str:
@@ -183,7 +223,11 @@ def _owners(model: ir.Model, weights: dict[ir.Value, Weight]) -> dict[str, str]:
             if value in weights and weights[value].kind != "constant":
                 for name in weights[value].expr.sources():
                     users[name][_scope_path(node)] = None
-    return {name: name.rpartition(".")[0] if name.rpartition(".")[0] in paths else next(iter(paths)) for name, paths in users.items() if len(paths) > 1}
+    return {
+        name: name.rpartition(".")[0] if name.rpartition(".")[0] in paths else next(iter(paths))
+        for name, paths in users.items()
+        if len(paths) > 1
+    }
 
 
 def _readers(statements: Sequence[Statement]) -> dict[ir.Value, list[Statement]]:
@@ -195,25 +239,51 @@ def _readers(statements: Sequence[Statement]) -> dict[ir.Value, list[Statement]]
     return readers
 
 
-def _assemble(program: Program, dialect: Any, package: str, signature: list, interface: layout.Interface, doc: str) -> Generated:
+def _assemble(
+    program: Program, dialect: Any, package: str, signature: list, interface: layout.Interface, doc: str
+) -> Generated:
     from porter.converters.targets.keras.module import Fixed, InputSpec, module_text
 
     *_, root = program.templates
     arguments = {template.name: template.arguments for template in program.templates}
-    classes = [ClassWriter(dialect, template, arguments, root=template is root).text() for template in program.templates]
+    classes = [
+        ClassWriter(dialect, template, arguments, root=template is root).text() for template in program.templates
+    ]
     orders = [*interface.inputs, *interface.outputs]
     specs = [
-        ValueSpec(value.name or "", str(value.dtype.numpy()) if value.dtype is not None else "float32", tuple(d if isinstance(d, int) else str(d.value) for d in shape), order)
+        ValueSpec(
+            value.name or "",
+            str(value.dtype.numpy()) if value.dtype is not None else "float32",
+            tuple(d if isinstance(d, int) else str(d.value) for d in shape),
+            order,
+        )
         for (value, shape), order in zip(signature, orders, strict=True)
     ]
     inputs, outputs = specs[: len(interface.inputs)], specs[len(interface.inputs) :]
-    taken = [InputSpec(identifier(s.name), tuple(s.shape[a] if isinstance(s.shape[a], int) else None for a in s.permutation), s.dtype) for s in inputs]  # type: ignore[misc]
-    fixed = Fixed(_frozen(program.variables), tuple(_key(v) for v in program.variables if v.weight.kind != "parameter" and v.slot not in _STATISTICS))
+    taken = [
+        InputSpec(
+            identifier(s.name),
+            tuple(s.shape[a] if isinstance(s.shape[a], int) else None for a in s.permutation),
+            s.dtype,
+        )
+        for s in inputs
+    ]  # type: ignore[misc]
+    fixed = Fixed(
+        _frozen(program.variables), any(not v.weight.trainable and v.slot not in _STATISTICS for v in program.variables)
+    )
     shared = helpers.needed(package, program.templates)
     text = module_text(doc=doc, classes=classes, helpers=shared, root=root.name, inputs=taken, fixed=fixed)
     variables = {_key(variable): variable.weight for variable in program.variables}
     modules = {path: ".".join(str(part) for part in attribute) for path, attribute in program.modules.items()}
-    return Generated(formatted(text), root.name, variables, inputs, outputs, modules, [template.name for template in program.templates])
+    return Generated(
+        formatted(text),
+        root.name,
+        variables,
+        inputs,
+        outputs,
+        modules,
+        [template.name for template in program.templates],
+    )
 
 
 # Variables of layers that no gradient reaches in any case.
@@ -246,11 +316,16 @@ def formatted(text: str) -> str:
 
     ruff = find_ruff_bin()
     common = ["--isolated", "--line-length", "120", "--stdin-filename", "model.py", "-"]
-    fixed = subprocess.run([ruff, "check", "--select", "I,F401,UP", "--fix", "--quiet", *common], input=text, capture_output=True, text=True, check=False)
-    done = subprocess.run([ruff, "format", *common], input=fixed.stdout or text, capture_output=True, text=True, check=False)
+    fixed = subprocess.run(
+        [ruff, "check", "--select", "I,F401,UP", "--fix", "--quiet", *common],
+        input=text,
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    done = subprocess.run(
+        [ruff, "format", *common], input=fixed.stdout or text, capture_output=True, text=True, check=False
+    )
     if done.returncode:
         raise PorterError(f"porter wrote source that is not Python; please report this.\n{done.stderr}\n{text}")
     return done.stdout
-
-
-

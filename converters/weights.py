@@ -2,7 +2,7 @@
 
 Only structural steps occur (transpose, reshape, slice, concatenation, flip), so every number of the target is a number
 of the source. Expressions are simplified as they are made: slices sink to the sources, neighbouring slices rejoin,
-transposes compose. That is what makes "LSTM gates re-ordered for ONNX and back for Keras" read `transpose(weight_ih_l0)`.
+transposes compose: LSTM gates re-ordered for ONNX and back for Keras read `transpose(weight_ih_l0)`.
 """
 
 from __future__ import annotations
@@ -61,7 +61,9 @@ class Source(WeightExpr):
         if np.iscomplexobj(array) and (*array.shape, 2) == self.full:  # ports hold (real, imaginary) as a last axis
             array = np.stack([array.real, array.imag], axis=-1)
         if tuple(array.shape) != self.full:
-            raise WeightsError(f"the source tensor {self.name!r} has shape {list(array.shape)}, the port needs {list(self.full)}")
+            raise WeightsError(
+                f"the source tensor {self.name!r} has shape {list(array.shape)}, the port needs {list(self.full)}"
+            )
         return array[tuple(slice(*bounds) for bounds in self.box)]
 
     def restore(self, value: np.ndarray, sources: dict[str, np.ndarray]) -> None:
@@ -243,7 +245,9 @@ def slice_(x: WeightExpr, axis: int, start: int, stop: int) -> WeightExpr:
 def concat(parts: Sequence[WeightExpr], axis: int) -> WeightExpr:
     """Joined along an axis; neighbouring boxes of one tensor rejoin."""
     merged: list[WeightExpr] = []
-    for part in [p for outer in parts for p in (outer.parts if isinstance(outer, Concat) and outer.axis == axis else [outer])]:
+    for part in [
+        p for outer in parts for p in (outer.parts if isinstance(outer, Concat) and outer.axis == axis else [outer])
+    ]:
         joined = _rejoin(merged[-1], part, axis) if merged else None
         if joined is not None:
             merged[-1] = joined

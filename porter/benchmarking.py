@@ -5,9 +5,9 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
+from porter.converters.signature import as_array, leaves
 from porter.errors import InputError, UnsupportedError
 from porter.ports import Port
-from porter.signature import as_array, leaves
 from porter.verification import source_call
 
 
@@ -34,7 +34,12 @@ def benchmark(source: Any, target_or_port: Any, inputs: Any = None, **settings: 
     arrays = [as_array(leaf) for leaf in leaves(inputs)]
     a = torch_side(source, arrays, call=source_call(inputs))
     if isinstance(pair, Port):
-        b = keras_side(pair.load(), list(pair.to_target(inputs)), call=lambda model, tensors: model(*tensors), name=f"port {pair.path}")
+        b = keras_side(
+            pair.load(),
+            list(pair.to_target(inputs)),
+            call=lambda model, tensors: model(*tensors),
+            name=f"port {pair.path}",
+        )
     elif any(cls.__module__.partition(".")[0] == "keras" for cls in type(pair).__mro__):
         b = keras_side(pair, arrays, call=lambda model, tensors: model(*tensors))
     else:

@@ -11,8 +11,8 @@ from typing import Any
 
 import numpy as np
 
+from porter.converters.signature import as_array
 from porter.errors import InputError, WeightsError
-from porter.signature import as_array
 
 TORCH = (".pt", ".pth", ".bin", ".ckpt")
 KERAS = (".weights.h5", ".keras")

@@ -5,13 +5,14 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
-
+from porter.converters.signature import as_array, filled, leaves
 from porter.errors import InputError, UnsupportedError
 from porter.ports import Port
-from porter.signature import as_array, filled, leaves
 
 
-def verify(source: Any, target_or_port: Any, inputs: Any = None, level: str = "forward", *, shapes: Any = None) -> Any:
+def verify(
+    source: Any, target_or_port: Any, inputs: Any = None, level: str = "forward", *, shapes: Any = None, draws: int = 3
+) -> Any:
     """Judge whether a target model is the source model; see `docs/verification.md`.
 
     Args:
@@ -20,6 +21,7 @@ def verify(source: Any, target_or_port: Any, inputs: Any = None, level: str = "f
         inputs: example inputs as the source takes them.
         level: "forward".
         shapes: per flat input its symbolic shape, to try sizes that were never traced; a port brings its own.
+        draws: how many ordinary random inputs, beside the large, small, constant and zero ones.
 
     Raises:
         InputError, ReferenceError_: an argument does not fit.
@@ -38,7 +40,14 @@ def verify(source: Any, target_or_port: Any, inputs: Any = None, level: str = "f
     if isinstance(pair, Port):
         shapes = shapes or [spec["shape"] for spec in pair.manifest["inputs"]]
         modules = pair.manifest["modules"]
-    return verify_forward(_torch_runner(source, inputs), _target_runner(pair, inputs), examples, _named(shapes), modules=modules)
+    return verify_forward(
+        _torch_runner(source, inputs),
+        _target_runner(pair, inputs),
+        examples,
+        _named(shapes),
+        modules=modules,
+        seeds=range(draws),
+    )
 
 
 def _source(source: Any, inputs: Any) -> tuple[Any, Any, str | None]:
@@ -107,10 +116,11 @@ def _named(shapes: Any) -> Any:
     """Shapes whose symbolic entries are plain names; a derived size is no size of its own to choose."""
     if shapes is None:
         return None
-    return [[size if isinstance(size, int) or str(size).isidentifier() else _fail(size) for size in shape] for shape in shapes]
+    return [
+        [size if isinstance(size, int) or str(size).isidentifier() else _fail(size) for size in shape]
+        for shape in shapes
+    ]
 
 
 def _fail(size: Any) -> int:
     raise InputError(f"the symbolic size {size!r} is an expression; name each size of an input")
-
-

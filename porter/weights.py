@@ -10,10 +10,10 @@ from typing import Any
 import numpy as np
 
 from porter import checkpoints
+from porter.converters.signature import as_array
 from porter.converters.weights import WeightExpr, from_json
 from porter.errors import InputError, WeightsError
 from porter.ports import Port, real
-from porter.signature import as_array
 
 _PREFIXES = ("module.", "_orig_mod.")
 

@@ -126,13 +126,21 @@ def test_verbs_are_small() -> None:
     none([f"{place(file, n)}: {n} lines" for file, n in verbs.items() if n > VERB_LINES and file.stem != "console"])
 
 
+def code_lines(node: ast.FunctionDef | ast.AsyncFunctionDef) -> int:
+    """Lines of a function without its docstring."""
+    first = node.body[0]
+    documented = ast.get_docstring(node) is not None and first.end_lineno is not None
+    assert node.end_lineno is not None
+    return node.end_lineno - node.lineno + 1 - (first.end_lineno - first.lineno + 1 if documented else 0)
+
+
 def test_functions_are_small() -> None:
     long = [
-        f"{place(file, node.lineno)}: {node.name} has {node.end_lineno - node.lineno + 1} lines"
+        f"{place(file, node.lineno)}: {node.name} has {code_lines(node)} lines"
         for file, tree in TREES.items()
         for node in ast.walk(tree)
-        if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef) and node.end_lineno is not None
-        if node.end_lineno - node.lineno + 1 > FUNCTION_LINES
+        if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef)
+        if code_lines(node) > FUNCTION_LINES
     ]
     none(long)
 
@@ -142,7 +150,9 @@ def test_imports_run_one_way(package: str) -> None:
     libraries, parts = DIRECTIONS[package]
     wrong = []
     for file in SOURCES:
-        if not within(module_name(file), package):
+        # helpers is code of the target that is copied into ports, and freeze reads the target's signatures by hand.
+        written_for_the_target = file.parent.name == "helpers" or file.stem == "freeze"
+        if not within(module_name(file), package) or written_for_the_target:
             continue
         for module, line in imports(file):
             top = module.split(".")[0]

@@ -5,7 +5,8 @@ from __future__ import annotations
 from typing import Any
 
 from porter.converters.codegen.body import Body
-from porter.converters.codegen.nodes import Construct, Expr, IfPresent, Items, Line, Literal, Local, Loop, Repeat, SizeOf
+from porter.converters.codegen.nodes import Expr, Items, Literal
+from porter.converters.codegen.normal import Construct, IfPresent, Line, Local, Loop, Repeat, SizeOf
 
 
 class Differ(Exception):
@@ -97,7 +98,13 @@ def aligned_items(longest: Items, other: Items) -> list[Expr | None]:
     """
 
     def kind(expr: Expr) -> Any:
-        return expr.cls if isinstance(expr, Construct) else ("repeat", kind(expr.item)) if isinstance(expr, Repeat) else shell(expr)
+        return (
+            expr.cls
+            if isinstance(expr, Construct)
+            else ("repeat", kind(expr.item))
+            if isinstance(expr, Repeat)
+            else shell(expr)
+        )
 
     if len(longest.items) == len(other.items):
         return list(other.items)

@@ -9,7 +9,8 @@ from typing import Any
 from porter.converters.codegen.body import Body, Path
 from porter.converters.codegen.dialect import Dialect
 from porter.converters.codegen.identifiers import identifier, snake_case
-from porter.converters.codegen.nodes import MISSING, Binary, Construct, Expr, Invoke, Line, Parameter, Slot, transform, walk
+from porter.converters.codegen.nodes import Binary, Expr, transform, walk
+from porter.converters.codegen.normal import MISSING, Construct, Invoke, Line, Parameter, Slot
 
 Values = tuple[Any, ...]
 
@@ -72,12 +73,17 @@ class Flags:
 
     def kind(self, stem: str, values: Values) -> str:
         """Which of two kinds of layer it is."""
-        return self._flag(identifier(self.known_name(values) or stem, self.dialect.reserved | self.dialect.reserved_locals), values)
+        return self._flag(
+            identifier(self.known_name(values) or stem, self.dialect.reserved | self.dialect.reserved_locals), values
+        )
 
     def item(self, item: Expr, values: Values) -> str:
         """Whether an item of a list is there."""
         stem = snake_case(item.cls.rpartition(".")[2]) if isinstance(item, Construct) else "item"
-        return self._flag(identifier(self.known_name(values) or f"with_{stem}", self.dialect.reserved | self.dialect.reserved_locals), values)
+        return self._flag(
+            identifier(self.known_name(values) or f"with_{stem}", self.dialect.reserved | self.dialect.reserved_locals),
+            values,
+        )
 
 
 def slot_arguments(body: Body, flags: Flags, dialect: Dialect) -> list[Argument]:
@@ -94,20 +100,33 @@ def slot_arguments(body: Body, flags: Flags, dialect: Dialect) -> list[Argument]
             if factor is None and argument.name == slot.hint and not _both(argument.values, slot.values):
                 factor = 1  # never known together: two layers of which each instance has one
             if factor is not None and (factor == 1 or _scales(slot.hint, argument.name)):
-                argument.values = tuple(v if v is not MISSING else _divided(s, factor) for v, s in zip(argument.values, slot.values, strict=True))
+                argument.values = tuple(
+                    v if v is not MISSING else _divided(s, factor)
+                    for v, s in zip(argument.values, slot.values, strict=True)
+                )
                 return Parameter(argument.name, factor)
         name = _free_name(slot, owner, flags, taken, dialect)
         taken.add(name)
-        arguments.append(Argument(name, slot.values, default if any(value == default for value in slot.values) else MISSING))
+        arguments.append(
+            Argument(name, slot.values, default if any(value == default for value in slot.values) else MISSING)
+        )
         return Parameter(name)
 
-    slots = [(path, part, owner) for path, item in body.definitions.items() for owner in walk(item) for part in owner.children() if isinstance(part, Slot)]
+    slots = [
+        (path, part, owner)
+        for path, item in body.definitions.items()
+        for owner in walk(item)
+        for part in owner.children()
+        if isinstance(part, Slot)
+    ]
     chosen: dict[int, Parameter] = {}
     for path, slot, owner in sorted(slots, key=lambda item: _magnitude(item[1])):
         own = dialect.defaults(owner.cls) if isinstance(owner, Construct) else {}
         chosen[id(slot)] = place(slot, str(path[0]) if path else "", own.get(slot.hint, MISSING))
     for path, definition in body.definitions.items():
-        body.definitions[path] = transform(definition, lambda part: chosen.get(id(part)) if isinstance(part, Slot) else None)
+        body.definitions[path] = transform(
+            definition, lambda part: chosen.get(id(part)) if isinstance(part, Slot) else None
+        )
     body.lines = [_placed(line, place) for line in body.lines]
     for argument in arguments:
         if argument.default is MISSING and MISSING in argument.values:
@@ -120,7 +139,9 @@ def _free_name(slot: Slot, owner: str, flags: Flags, taken: set[str], dialect: D
     stem = slot.hint or flags.known_name(slot.values) or "size"
     name = identifier(stem, dialect.reserved | dialect.reserved_locals)
     if name in taken:
-        name = flags.known_name(slot.values) or identifier(f"{owner}_{stem}" if owner else f"inner_{stem}", dialect.reserved | dialect.reserved_locals)
+        name = flags.known_name(slot.values) or identifier(
+            f"{owner}_{stem}" if owner else f"inner_{stem}", dialect.reserved | dialect.reserved_locals
+        )
     while name in taken:
         name = f"{name}_"
     return name

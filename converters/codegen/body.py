@@ -2,40 +2,33 @@
 
 from __future__ import annotations
 
-import re
-from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from typing import Any
 
 import onnx_ir as ir
 
 from porter.converters import weights as wx
-from porter.converters.codegen.dialect import Dialect
+from porter.converters.codegen.context import Context, owner_of, within
 from porter.converters.codegen.identifiers import identifier, snake_case
 from porter.converters.codegen.nodes import (
     Apply,
-    Attribute,
-    Construct,
     Expr,
     Index,
-    Invoke,
     Items,
     Layer,
-    Line,
     Literal,
-    Local,
     Ref,
     Size,
     Weight,
-    call,
     dims,
     transform,
     walk,
     wrap,
 )
+from porter.converters.codegen.normal import Attribute, Construct, Invoke, Line, Local
 from porter.converters.codegen.scope_sizes import SizeFinder
+from porter.converters.codegen.signatures import argument_names, author_names, flattened, interface
 from porter.converters.codegen.tree import Call, Statement
-from porter.converters.graph.layout import NAMES
 from porter.converters.numbers import shortest
 from porter.converters.opset import EXACT
 from porter.errors import UnsupportedError
@@ -68,36 +61,6 @@ class Body:
     children: dict[Path, str] = field(default_factory=dict)  # attribute -> path of the module that has its own class
     trains: bool = False  # whether anything in it behaves differently in training
     facts: dict[str, Any] = field(default_factory=dict)  # the module's own simple attributes, which name arguments
-
-
-@dataclass
-class Context:
-    """What all bodies of one model share."""
-
-    dialect: Dialect
-    weights: Mapping[ir.Value, Weight]
-    modules: Mapping[str, dict[str, Any]]
-    graph: ir.Graph
-    readers: Mapping[ir.Value, list[Statement]]  # statements that read a value
-    constructs: dict[str, Construct] = field(default_factory=dict)  # module path -> how its class is constructed
-    trains: dict[str, bool] = field(default_factory=dict)
-    inlined: set[str] = field(default_factory=set)  # module paths that get no class of their own
-    held: dict[str, tuple[str, str, wx.WeightExpr]] = field(default_factory=dict)  # source -> (layer path, slot, stored form)
-
-
-def owner_of(weight: Weight) -> str:
-    """The module that a weight's sources belong to: their longest common path."""
-    paths = [name.split(".")[:-1] for name in weight.expr.sources()]
-    common = paths[0]
-    for path in paths[1:]:
-        count = next((i for i, (a, b) in enumerate(zip(common, path, strict=False)) if a != b), min(len(common), len(path)))
-        common = common[:count]
-    return ".".join(common)
-
-
-def within(path: str, scope: str) -> bool:
-    """Whether a module path lies at or below another."""
-    return not scope or path == scope or path.startswith(f"{scope}.")
 
 
 class BodyBuilder:
@@ -221,7 +184,11 @@ class BodyBuilder:
         if not path:
             path = (identifier(snake_case(layer.cls.rpartition(".")[2]), self.context.dialect.reserved),)
         if layer.name:
-            path = (*path[:-1], f"{path[-1]}_{layer.name}") if isinstance(path[-1], str) else (f"{path[0]}_{path[1]}_{layer.name}",)
+            path = (
+                (*path[:-1], f"{path[-1]}_{layer.name}")
+                if isinstance(path[-1], str)
+                else (f"{path[0]}_{path[1]}_{layer.name}",)
+            )
         path = self._free_path(path, layer)
         if path not in self._layers:
             self._layers[path] = layer
@@ -256,7 +223,7 @@ class BodyBuilder:
     def access(self, expr: wx.WeightExpr, weight: Weight) -> Expr:
         """A parameter at run time: its variable, and what must be done to it."""
         dialect = self.context.dialect
-        if isinstance(expr, wx.Source) or len(expr.sources()) == 1 and self._storable(expr):
+        if isinstance(expr, wx.Source) or (len(expr.sources()) == 1 and self._storable(expr)):
             return self._variable(expr, weight)
         match expr:
             case wx.Transpose(inner=inner, perm=perm):
@@ -266,7 +233,9 @@ class BodyBuilder:
             case wx.Flip(inner=inner, axes=axes):
                 return dialect.structural("flip", self.access(inner, weight), axes=axes)
             case wx.Concat(parts=parts, axis=axis):
-                return dialect.structural("concat", Items(tuple(self.access(part, weight) for part in parts), "[]"), axis=axis)
+                return dialect.structural(
+                    "concat", Items(tuple(self.access(part, weight) for part in parts), "[]"), axis=axis
+                )
         raise UnsupportedError(f"no way to read {expr.to_json()} at run time")
 
     def _storable(self, expr: wx.WeightExpr) -> bool:
@@ -283,7 +252,13 @@ class BodyBuilder:
         (name,) = expr.sources()
         if isinstance(expr, wx.Source) and not expr.whole:
             whole = self.access(wx.source(name, expr.full), weight)
-            return Index(whole, tuple(Literal(slice(*(None if b == full else b for b, full in zip(box, (0, size), strict=True)))) for box, size in zip(expr.box, expr.full, strict=True)))
+            return Index(
+                whole,
+                tuple(
+                    Literal(slice(*(None if b == full else b for b, full in zip(box, (0, size), strict=True))))
+                    for box, size in zip(expr.box, expr.full, strict=True)
+                ),
+            )
         held = self.context.held.get(name)
         if held is None:
             owner = name.rpartition(".")[0]
@@ -293,7 +268,7 @@ class BodyBuilder:
             self.context.held[name] = held = (f"{owner}.{stem}" if owner else stem, "", expr)
         path, slot, stored = held
         if not within(path.rpartition(".")[0], self.call.path):
-            raise OutsideError(name)
+            raise UnsupportedError(f"the parameter {name} belongs to a module that is not in reach")
         attribute = self._held_attribute(path, slot, stored, weight)
         if stored == expr:
             return attribute
@@ -305,7 +280,9 @@ class BodyBuilder:
         relative = self.relative(path)
         if len(relative) == 1 and relative not in self.body.definitions:
             trainable = weight.trainable and weight.kind == "parameter"
-            self.body.definitions[relative] = self.context.dialect.variable(str(relative[0]), stored.shape, weight.dtype, trainable=trainable)
+            self.body.definitions[relative] = self.context.dialect.variable(
+                str(relative[0]), stored.shape, weight.dtype, trainable=trainable
+            )
             self.body.variables.append(Variable(relative, "", weight.with_expr(stored)))
         return Attribute(relative)
 
@@ -333,10 +310,6 @@ class BodyBuilder:
         self._define(outputs, Invoke(path, tuple(self.value(value) for value in inputs), (), trains), frames)
 
 
-class OutsideError(Exception):
-    """A parameter of another module is used here; its name is the argument."""
-
-
 def _permuted_source(expr: wx.WeightExpr) -> tuple[wx.WeightExpr | None, tuple[int, ...]]:
     if isinstance(expr, wx.Transpose) and isinstance(expr.inner, wx.Source):
         return expr.inner, expr.perm
@@ -348,123 +321,3 @@ def _permuted_source(expr: wx.WeightExpr) -> tuple[wx.WeightExpr | None, tuple[i
 def same_layer(a: Layer, b: Layer) -> bool:
     """Whether two uses mean one layer object."""
     return a.cls == b.cls and a.weights == b.weights and repr(a.kwargs) == repr(b.kwargs)
-
-
-def flattened(context: Context, node: Call) -> Iterator[Statement | Call]:
-    """A call's items with the inlined inner calls spliced in."""
-    for item in node.items:
-        if isinstance(item, Call) and item.path in context.inlined:
-            yield from flattened(context, item)
-        else:
-            yield item
-
-
-def _reads(context: Context, statement: Statement) -> Iterator[ir.Value]:
-    for part in walk(statement.expr):
-        if isinstance(part, Ref):
-            yield part.value
-
-
-def interface(context: Context, node: Call) -> tuple[list[ir.Value], list[ir.Value]]:
-    """The values that a call takes and gives, in the order of the module's own signature where that is known."""
-    statements = list(node.statements())
-    defined = {value for statement in statements for value in statement.outputs}
-    if not node.path:
-        return list(context.graph.inputs), list(context.graph.outputs)
-    inside = {id(statement) for statement in statements}
-    inputs: dict[ir.Value, None] = {}
-    for statement in statements:
-        for value in _reads(context, statement):
-            if value not in defined and _comes_from_outside(context, value, node):
-                inputs[value] = None
-    outputs = [
-        value
-        for statement in statements
-        for value in statement.outputs
-        if value in context.graph.outputs or any(id(reader) not in inside for reader in context.readers.get(value, []))
-    ]
-    known = _signature(context, node)
-    if known:
-        order = {name: index for index, (_, name) in reversed(list(enumerate(known[0])))}
-        inputs = dict.fromkeys(sorted(inputs, key=lambda value: _position(value, order)))
-        rank = {name: index for index, name in reversed(list(enumerate(known[1])))}
-        outputs = sorted(outputs, key=lambda value: _position(value, rank))
-    return list(inputs), outputs
-
-
-def _comes_from_outside(context: Context, value: ir.Value, node: Call) -> bool:
-    weight = context.weights.get(value)
-    if weight is None:
-        return True
-    if weight.kind == "constant":
-        return False
-    return not within(owner_of(weight), node.path)
-
-
-def _signature(context: Context, node: Call) -> tuple[list[tuple[str, str | None]], list[str | None]] | None:
-    """[(argument name, value name)], [output value names] of a call, as the front end recorded them."""
-    facts = context.modules.get(node.path, {})
-    key = node.path if node.number == 0 else f"{node.path}@{node.number}"
-    recorded = facts.get("calls", {}).get(key)
-    if not recorded:
-        return None
-    names = facts.get("parameters", [])
-    arguments = list(zip(names, recorded["args"], strict=False)) + list(recorded["kwargs"].items())
-    position = {name: index for index, name in enumerate(names)}
-    arguments.sort(key=lambda pair: position.get(pair[0], len(position)))
-    return arguments, recorded["outputs"]
-
-
-def argument_names(context: Context, node: Call, inputs: list[ir.Value]) -> list[str]:
-    """What the author calls the arguments; a lone one is the forward's first parameter."""
-    reserved = context.dialect.reserved_locals
-    known = _signature(context, node)
-    by_value: dict[str, str] = {}
-    for name, value in known[0] if known else []:
-        if value:
-            by_value.setdefault(value, name)
-    parameters = context.modules.get(node.path, {}).get("parameters", [])
-    names: list[str] = []
-    for index, value in enumerate(inputs):
-        name = next((by_value[origin] for origin in _origins(value) if origin in by_value), None)
-        if name is None and not node.path:
-            name = value.name
-        if name is None:
-            name = parameters[0] if len(inputs) == 1 and parameters else f"{parameters[index]}" if len(parameters) == len(inputs) else value.name or "x"
-        name = "x" if name == "input" and "x" not in names else identifier(name, reserved)
-        while name in names:
-            name = f"{name}_{identifier(value.name or 'x')}"
-        names.append(name)
-    return names
-
-
-def _origins(value: ir.Value) -> list[str]:
-    """The names that the front end gave a value: one that is stored in another order stands for several."""
-    return [value.name or "", *value.metadata_props.get(NAMES, "").split("|")]
-
-
-def _position(value: ir.Value, order: Mapping[str | None, int]) -> int:
-    return min((order[name] for name in _origins(value) if name in order), default=len(order))
-
-
-_ASSIGNED = re.compile(r"^\(?\s*([A-Za-z_]\w*(?:\s*,\s*[A-Za-z_]\w*)*)\s*\)?\s*(?:[-+*/@|&]?=)(?!=)")
-
-
-def author_names(context: Context, node: Call, frames: list[list[Any]]) -> tuple[tuple[str, ...], tuple[str, int] | None]:
-    """The variables that the author's statement assigns, and where it stands."""
-    facts = context.modules.get(node.path, {})
-    for file, line, code in reversed(frames):
-        if file == facts.get("file") and facts.get("line", 0) <= line <= facts.get("end", -1):
-            match = _ASSIGNED.match(code)
-            names = tuple(name.strip() for name in match[1].split(",")) if match else ()
-            return names, (file, line)
-    return (), None
-
-
-def renumbered(line: Line, numbers: Mapping[int, int]) -> Line:
-    """The line with other value numbers."""
-    expr = transform(line.expr, lambda part: Local(numbers[part.number]) if isinstance(part, Local) and part.number in numbers else None)
-    return replace(line, outputs=tuple(numbers.get(number, number) for number in line.outputs), expr=expr)
-
-
-__all__ = ["Body", "BodyBuilder", "Context", "OutsideError", "Variable", "author_names", "call", "flattened", "interface", "owner_of", "renumbered", "same_layer", "within"]

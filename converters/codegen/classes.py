@@ -6,13 +6,15 @@ from collections import defaultdict
 from collections.abc import Iterator
 from dataclasses import dataclass, field, replace
 
-from porter.converters.codegen.body import Body, BodyBuilder, Context, Path, Variable, flattened, interface
+from porter.converters.codegen.body import Body, BodyBuilder, Path, Variable
+from porter.converters.codegen.context import Context
 from porter.converters.codegen.identifiers import class_identifier
 from porter.converters.codegen.inline import inline
 from porter.converters.codegen.loops import roll
-from porter.converters.codegen.nodes import Apply, Construct, Expr, Items, Literal, Repeat, walk
+from porter.converters.codegen.nodes import Apply, Expr, Items, Literal, walk
+from porter.converters.codegen.normal import Construct, Repeat
 from porter.converters.codegen.sequential import sequential_children
-from porter.converters.codegen.tree import Call, Statement
+from porter.converters.codegen.tree import Call
 from porter.converters.codegen.unify import Differ, Template, unify
 from porter.errors import UnsupportedError
 
@@ -67,7 +69,7 @@ def _library_leaves(context: Context, root: Call) -> set[str]:
         library, name = node.cls.rpartition(".")[::2]
         if not library.startswith("torch.nn"):
             continue
-        if name in _KEPT and not _is_one_layer(node) or name == "Sequential":
+        if (name in _KEPT and not _is_one_layer(node)) or name == "Sequential":
             continue
         if library.startswith(("torch.nn.utils", "torch.nn.modules.container")) or not any(True for _ in _calls(node)):
             found.add(node.path)
@@ -77,9 +79,14 @@ def _library_leaves(context: Context, root: Call) -> set[str]:
 def _is_one_layer(node: Call) -> bool:
     """Whether a library module became a single layer of the target."""
     statements = list(node.statements())
-    return sum(isinstance(statement.expr, Apply) for statement in statements) == 1 and all(
-        isinstance(statement.expr, Apply) or not any(isinstance(part, Apply) for part in walk(statement.expr)) for statement in statements
-    ) and len(statements) <= 4
+    return (
+        sum(isinstance(statement.expr, Apply) for statement in statements) == 1
+        and all(
+            isinstance(statement.expr, Apply) or not any(isinstance(part, Apply) for part in walk(statement.expr))
+            for statement in statements
+        )
+        and len(statements) <= 4
+    )
 
 
 class _Planner:
@@ -178,7 +185,9 @@ class _Planner:
         """Instances that can share a class, and how many arguments that takes (a flag counts more than a number)."""
         variants: list[list[str]] = []
         costs: list[int] = []
-        for path in sorted(bodies, key=lambda p: -len(bodies[p].lines)):  # the fullest first: others lack something of it
+        for path in sorted(
+            bodies, key=lambda p: -len(bodies[p].lines)
+        ):  # the fullest first: others lack something of it
             for index, variant in enumerate(variants):
                 try:
                     template, _ = unify("_", [bodies[p] for p in (*variant, path)], self.context.dialect)
@@ -207,7 +216,9 @@ class _Planner:
         name = class_identifier(cls, ())
         if index or name in self.names:
             words = [part for part in members[0][0].split(".") if not part.isdigit()]
-            lead = "".join(word.capitalize() for word in (words[-1] if words else "other").rstrip("0123456789").split("_"))
+            lead = "".join(
+                word.capitalize() for word in (words[-1] if words else "other").rstrip("0123456789").split("_")
+            )
             name = f"{lead}{name}" if lead and lead != name and f"{lead}{name}" not in self.names else f"{name}Variant"
         while name in self.names:
             name += "_"
@@ -246,7 +257,18 @@ class _Planner:
         if chain is None:
             return None
         layers = Items(tuple(compressed(chain.items)), "[]")
-        return Body(node, ["x"], [0], [0], [], {(): layers}, chain.variables, chain.children, chain.trains, dict(facts.get("attributes", {})))
+        return Body(
+            node,
+            ["x"],
+            [0],
+            [0],
+            [],
+            {(): layers},
+            chain.variables,
+            chain.children,
+            chain.trains,
+            dict(facts.get("attributes", {})),
+        )
 
     def _sequential(self, path: str, calls: list[Call]) -> None:
         """A chain of layers as the target's own Sequential; anything else is inlined."""
@@ -255,7 +277,9 @@ class _Planner:
             raise _Inline(path, "not a chain of layers")
         first = made[0]
         assert first is not None
-        self.context.constructs[path] = Construct("keras.Sequential", (("layers", Items(tuple(compressed(first.items)), "[]")),))
+        self.context.constructs[path] = Construct(
+            "keras.Sequential", (("layers", Items(tuple(compressed(first.items)), "[]")),)
+        )
         self.context.trains[path] = first.trains
         self.bodies[path] = Body(calls[0], variables=first.variables, children=first.children, trains=first.trains)
 
@@ -282,7 +306,11 @@ def _rolled(body: Body) -> Body:
     for path in body.definitions:
         if len(path) == 2 and isinstance(path[1], int):
             lengths[str(path[0])] = lengths.get(str(path[0]), 0) + 1
-    whole = {name: count for name, count in lengths.items() if count > 1 and all((name, i) in body.definitions for i in range(count))}
+    whole = {
+        name: count
+        for name, count in lengths.items()
+        if count > 1 and all((name, i) in body.definitions for i in range(count))
+    }
     body.lines = roll(body.lines, body.outputs, whole)
     return _with_lists(body, lengths)
 
@@ -293,7 +321,10 @@ def _with_lists(body: Body, lengths: dict[str, int]) -> Body:
         if len(path) == 2 and path[0] in lengths:
             head = str(path[0])
             if (head,) not in definitions:
-                items = [body.definitions.get((head, i), Literal(None)) for i in range(max(int(p[1]) for p in body.definitions if len(p) == 2 and p[0] == head) + 1)]
+                items = [
+                    body.definitions.get((head, i), Literal(None))
+                    for i in range(max(int(p[1]) for p in body.definitions if len(p) == 2 and p[0] == head) + 1)
+                ]
                 parts = compressed(items)
                 whole = len(parts) == 1 and isinstance(parts[0], Repeat)
                 definitions[(head,)] = parts[0] if whole else Items(tuple(parts), "[]")
@@ -317,6 +348,3 @@ def compressed(items: list[Expr]) -> list[Expr]:
             result += items[index : index + count]
         index += count
     return result
-
-
-__all__ = ["Program", "Statement", "compressed", "flattened", "interface", "plan"]

@@ -7,7 +7,8 @@ from typing import Any, Protocol
 
 import onnx_ir as ir
 
-from porter.converters.codegen.nodes import Construct, Expr
+from porter.converters.codegen.nodes import Expr
+from porter.converters.codegen.normal import Construct
 
 
 class Dialect(Protocol):

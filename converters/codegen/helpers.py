@@ -6,7 +6,8 @@ import ast
 from functools import cache
 from importlib.resources import files
 
-from porter.converters.codegen.nodes import Call, Construct, Expr, walk
+from porter.converters.codegen.nodes import Call, Expr, walk
+from porter.converters.codegen.normal import Construct
 from porter.converters.codegen.unify import Template
 
 

@@ -23,13 +23,19 @@ def identifier(text: str, reserved: Iterable[str] = ()) -> str:
 
 def class_identifier(qualname: str, reserved: Iterable[str] = ()) -> str:
     """The class's own name, without its module and enclosing functions."""
-    name = identifier(qualname.rpartition(".")[2], reserved)
-    return name if not name[0].islower() or name[0] == "_" else name
+    return identifier(qualname.rpartition(".")[2], reserved)
 
 
 def snake_case(name: str) -> str:
     """`MaxPooling2D` → `max_pooling2d`."""
-    return re.sub(r"(?<=[a-z0-9])(?=[A-Z])|(?<=[A-Z])(?=[A-Z][a-z])", "_", name).lower().replace("2_d", "2d").replace("1_d", "1d").replace("3_d", "3d").replace("re_lu", "relu")
+    return (
+        re.sub(r"(?<=[a-z0-9])(?=[A-Z])|(?<=[A-Z])(?=[A-Z][a-z])", "_", name)
+        .lower()
+        .replace("2_d", "2d")
+        .replace("1_d", "1d")
+        .replace("3_d", "3d")
+        .replace("re_lu", "relu")
+    )
 
 
 def singular(name: str) -> str:

@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections import Counter
 from dataclasses import replace
 
-from porter.converters.codegen.nodes import Attribute, Expr, IfPresent, Invoke, Line, Literal, Local, Loop, SizeOf, transform, walk
+from porter.converters.codegen.nodes import Expr, Literal, transform, walk
+from porter.converters.codegen.normal import Attribute, IfPresent, Invoke, Line, Local, Loop, SizeOf
 
 # Beyond this many parts a nested expression stops reading well.
 _LIMIT = 16
@@ -32,15 +33,18 @@ def inline(lines: list[Line], outputs: list[int]) -> list[Line]:
             line = replace(line, expr=replace(line.expr, lines=tuple(inline(list(line.expr.lines), kept))))
         while result and _nests(result[-1], line, uses):
             inner = result.pop()
-            number = inner.outputs[0]
-            expr = transform(line.expr, lambda part: inner.expr if isinstance(part, Local) and part.number == number else None)  # noqa: B023
-            line = replace(line, expr=expr)
+            line = replace(line, expr=_nested(inner, line.expr))
         result.append(line)
     return result
 
 
 def _nests(inner: Line, outer: Line, uses: Counter[int]) -> bool:
-    if len(inner.outputs) != 1 or uses[inner.outputs[0]] != 1 or isinstance(inner.expr, Loop | IfPresent) or isinstance(outer.expr, Loop):
+    if (
+        len(inner.outputs) != 1
+        or uses[inner.outputs[0]] != 1
+        or isinstance(inner.expr, Loop | IfPresent)
+        or isinstance(outer.expr, Loop)
+    ):
         return False
     read = [part for part in walk(outer.expr) if isinstance(part, Local) and part.number == inner.outputs[0]]
     if not read or any(isinstance(part, SizeOf) and part.base in read for part in walk(outer.expr)):
@@ -54,5 +58,18 @@ def _nests(inner: Line, outer: Line, uses: Counter[int]) -> bool:
 
 def _items(inner: Expr, outer: Expr) -> bool:
     """Whether both use items of one list: then they are different turns of a loop, not one statement."""
-    heads = [{(part.path[0], part.path[1]) for part in walk(expr) if isinstance(part, Invoke | Attribute) and len(part.path) > 1} for expr in (inner, outer)]
+    heads = [
+        {
+            (part.path[0], part.path[1])
+            for part in walk(expr)
+            if isinstance(part, Invoke | Attribute) and len(part.path) > 1
+        }
+        for expr in (inner, outer)
+    ]
     return any(a[0] == b[0] and a[1] != b[1] for a in heads[0] for b in heads[1])
+
+
+def _nested(inner: Line, outer: Expr) -> Expr:
+    """`outer` with the value that `inner` makes replaced by how it is made."""
+    number = inner.outputs[0]
+    return transform(outer, lambda part: inner.expr if isinstance(part, Local) and part.number == number else None)

@@ -1,4 +1,4 @@
-"""Names of the values in a body: the author's where they are known, handed on when a value is read for the last time."""
+"""Names of the values in a body: the author's where they are known, handed on at a value's last reading."""
 
 from __future__ import annotations
 
@@ -7,7 +7,8 @@ from collections.abc import Iterable
 from dataclasses import replace
 
 from porter.converters.codegen.identifiers import identifier, is_builtin
-from porter.converters.codegen.nodes import Expr, Invoke, Line, Local, Loop, walk
+from porter.converters.codegen.nodes import Expr, walk
+from porter.converters.codegen.normal import Invoke, Line, Local, Loop
 
 # For a branch that the author did not name.
 _VOCABULARY = ("x", "y", "z", "u", "v", "w")
@@ -17,7 +18,9 @@ _SHORTCUTS = ("downsample", "shortcut", "skip", "residual", "identity")
 class LocalNames:
     """Assigns a name to every value of a body, statement by statement."""
 
-    def __init__(self, arguments: Iterable[tuple[int, str]], lines: list[Line], outputs: list[int], reserved: frozenset[str]) -> None:
+    def __init__(
+        self, arguments: Iterable[tuple[int, str]], lines: list[Line], outputs: list[int], reserved: frozenset[str]
+    ) -> None:
         self.names: dict[int, str] = {}
         self.reserved = reserved
         self._last_read: dict[int, int] = {}
@@ -42,7 +45,11 @@ class LocalNames:
     def _dying(self, line: Line, index: int) -> list[str]:
         """Names whose values are read here for the last time, in the order of reading."""
         read = [part.number for part in walk(line.expr) if isinstance(part, Local) and part.number in self.names]
-        return list(dict.fromkeys(self.names[n] for n in read if self._last_read.get(n) == index and self._live.get(self.names[n]) == n))
+        return list(
+            dict.fromkeys(
+                self.names[n] for n in read if self._last_read.get(n) == index and self._live.get(self.names[n]) == n
+            )
+        )
 
     def _assign(self, line: Line, index: int) -> None:
         dying = self._dying(line, index)
@@ -91,17 +98,20 @@ class LocalNames:
                 del self._live[name]
             self.names[inside] = self.names[final] = name
             self._live[name] = inside
-        after = dict((after, inside) for inside, after in loop.carried)
+        after = {after: inside for inside, after in loop.carried}
         inner_last: dict[int, int] = {}
         for position, inner in enumerate(loop.lines):
             for part in walk(inner.expr):
                 if isinstance(part, Local):
                     inner_last[part.number] = position
         saved = self._last_read
-        self._last_read = {**{n: len(loop.lines) for n in saved if saved[n] >= index}, **{n: p for n, p in inner_last.items() if saved.get(n, -1) <= index}}
+        self._last_read = {
+            **{n: len(loop.lines) for n in saved if saved[n] >= index},
+            **{n: p for n, p in inner_last.items() if saved.get(n, -1) <= index},
+        }
         for number in after:
             self._last_read[number] = len(loop.lines)
-        for name, number in list(self._live.items()):
+        for number in list(self._live.values()):
             if saved.get(number, -1) > index:
                 self._last_read[number] = len(loop.lines)
         for position, inner in enumerate(loop.lines):

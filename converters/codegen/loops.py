@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
-from porter.converters.codegen.body import renumbered
-from porter.converters.codegen.nodes import Attribute, Expr, Invoke, Line, Local, Loop, transform, walk
+from porter.converters.codegen.nodes import Expr, transform, walk
+from porter.converters.codegen.normal import Attribute, Invoke, Line, Local, Loop
 
 
 @dataclass
@@ -33,7 +34,10 @@ def _indices(expr: Expr, head: str) -> set[int]:
     return {
         part.path[1]
         for part in walk(expr)
-        if isinstance(part, Invoke | Attribute) and len(part.path) > 1 and part.path[0] == head and isinstance(part.path[1], int)
+        if isinstance(part, Invoke | Attribute)
+        and len(part.path) > 1
+        and part.path[0] == head
+        and isinstance(part.path[1], int)
     }
 
 
@@ -47,11 +51,15 @@ def _find(lines: list[Line], head: str, lists: Mapping[str, int]) -> _Run | None
             return None
         firsts.append(position)
     length = firsts[1] - firsts[0]
-    if length < 1 or any(b - a != length for a, b in zip(firsts, firsts[1:], strict=False)) or firsts[-1] + length > len(lines):
+    if length < 1 or any(b - a != length for a, b in itertools.pairwise(firsts)) or firsts[-1] + length > len(lines):
         return None
     # A turn may begin before its first use of the list (a norm before the block): shift while it still matches.
     first = lines[firsts[0] : firsts[0] + length]
-    heads = [head] + [other for other, n in lists.items() if other != head and n == count and any(_indices(line.expr, other) for line in first)]
+    heads = [head] + [
+        other
+        for other, n in lists.items()
+        if other != head and n == count and any(_indices(line.expr, other) for line in first)
+    ]
     return _Run(firsts[0], length, count, tuple(heads))
 
 
@@ -59,7 +67,12 @@ def _at_item(expr: Expr, heads: tuple[str, ...], index: int) -> Expr:
     """The expression with `head[index]` written as the loop's own item."""
 
     def change(part: Expr) -> Expr | None:
-        if isinstance(part, Invoke | Attribute) and len(part.path) > 1 and part.path[0] in heads and part.path[1] == index:
+        if (
+            isinstance(part, Invoke | Attribute)
+            and len(part.path) > 1
+            and part.path[0] in heads
+            and part.path[1] == index
+        ):
             path = (f"@{part.path[0]}", *part.path[2:])
             if isinstance(part, Invoke):
                 return Invoke(path, part.args, part.kwargs, part.takes_training)
@@ -71,7 +84,10 @@ def _at_item(expr: Expr, heads: tuple[str, ...], index: int) -> Expr:
 
 def _as_loop(lines: list[Line], outputs: list[int], run: _Run) -> Line | None:
     turns = [
-        [_rewritten(line, run.heads, turn) for line in lines[run.start + turn * run.length : run.start + (turn + 1) * run.length]]
+        [
+            _rewritten(line, run.heads, turn)
+            for line in lines[run.start + turn * run.length : run.start + (turn + 1) * run.length]
+        ]
         for turn in range(run.turns)
     ]
     carried: dict[int, int] = {}  # value before the first turn -> value that the first turn hands on
@@ -105,7 +121,9 @@ def _rewritten(line: Line, heads: tuple[str, ...], index: int) -> Line:
     return Line(line.outputs, _at_item(line.expr, heads, index), line.names, line.where)
 
 
-def _match(first: list[Line], other: list[Line], previous: dict[int, int], carried: dict[int, int], *, learn: bool) -> dict[int, int] | None:
+def _match(
+    first: list[Line], other: list[Line], previous: dict[int, int], carried: dict[int, int], *, learn: bool
+) -> dict[int, int] | None:
     """{number in `other`: its counterpart in the first turn} when both turns do the same, else None.
 
     A value that `other` reads from the turn before it stands where the first turn reads a value from before the loop:
@@ -119,7 +137,7 @@ def _match(first: list[Line], other: list[Line], previous: dict[int, int], carri
         if type(a) is not type(b) or len(a.children()) != len(b.children()):
             return False
         blank = tuple(Local(0) for _ in a.children())
-        if blank and a.rebuilt(blank) != b.rebuilt(blank) or not blank and a != b:
+        if (blank and a.rebuilt(blank) != b.rebuilt(blank)) or (not blank and a != b):
             return False
         return all(same(x, y) for x, y in zip(a.children(), b.children(), strict=True))
 
@@ -137,3 +155,12 @@ def _match(first: list[Line], other: list[Line], previous: dict[int, int], carri
             return None
         mapping.update(zip(y.outputs, x.outputs, strict=True))
     return mapping
+
+
+def renumbered(line: Line, numbers: Mapping[int, int]) -> Line:
+    """The line with other value numbers."""
+    expr = transform(
+        line.expr,
+        lambda part: Local(numbers[part.number]) if isinstance(part, Local) and part.number in numbers else None,
+    )
+    return replace(line, outputs=tuple(numbers.get(number, number) for number in line.outputs), expr=expr)

@@ -9,27 +9,19 @@ from typing import Any
 from porter.converters.codegen.arguments import Argument, collapsed
 from porter.converters.codegen.dialect import Dialect
 from porter.converters.codegen.identifiers import singular
-from porter.converters.codegen.nodes import (
+from porter.converters.codegen.nodes import Binary, Call, Expr, Index, Items, Literal, Slice, Unary, Verbatim
+from porter.converters.codegen.normal import (
     MISSING,
     Attribute,
-    Binary,
-    Call,
     Choice,
     Construct,
-    Expr,
     IfPresent,
-    Index,
     Invoke,
-    Items,
-    Literal,
     Local,
     Parameter,
     Repeat,
     SizeOf,
-    Slice,
     Some,
-    Unary,
-    Verbatim,
 )
 
 _PRECEDENCE = {"**": 5, "*": 4, "/": 4, "//": 4, "%": 4, "+": 3, "-": 3}
@@ -168,7 +160,10 @@ class Printer:
             count = min(2, sum(argument.default is MISSING for argument in own))
         else:
             order, count = self.dialect.order(expr.cls), self.dialect.positional(expr.cls)
-            defaults = {name: _one(value, name in self.dialect.collapsible) for name, value in self.dialect.defaults(expr.cls).items()}
+            defaults = {
+                name: _one(value, name in self.dialect.collapsible)
+                for name, value in self.dialect.defaults(expr.cls).items()
+            }
         values = {name: self._collapsed(name, value) for name, value in expr.kwargs}
         kept = sorted(values.items(), key=lambda item: order.index(item[0]) if item[0] in order else len(order))
         parts: list[str] = []

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import ast
 
-from porter.converters.codegen.nodes import Binary, Expr, Literal, Local, SizeOf, call
+from porter.converters.codegen.nodes import Binary, Expr, Literal, call
+from porter.converters.codegen.normal import Local, SizeOf
 from porter.errors import UnsupportedError
 
 

@@ -6,8 +6,11 @@ from dataclasses import dataclass, field
 
 import onnx_ir as ir
 
-from porter.converters.codegen.body import Body, BodyBuilder, Context, Path, Variable, interface
-from porter.converters.codegen.nodes import Construct, Expr, Invoke, Local
+from porter.converters.codegen.body import Body, BodyBuilder, Path, Variable
+from porter.converters.codegen.context import Context
+from porter.converters.codegen.nodes import Expr
+from porter.converters.codegen.normal import Construct, Invoke, Local
+from porter.converters.codegen.signatures import interface
 from porter.converters.codegen.tree import Call, Statement
 
 
@@ -57,7 +60,9 @@ def _steps(context: Context, node: Call) -> list[tuple[str, list[Statement | Cal
     return list(by_path.items())
 
 
-def _step(context: Context, chain: Chain, path: str, items: list[Statement | Call], current: ir.Value) -> ir.Value | None:
+def _step(
+    context: Context, chain: Chain, path: str, items: list[Statement | Call], current: ir.Value
+) -> ir.Value | None:
     """Append one child; the value that it gives."""
     if len(items) == 1 and isinstance(items[0], Call) and path not in context.inlined:
         node = items[0]
@@ -79,7 +84,9 @@ def _step(context: Context, chain: Chain, path: str, items: list[Statement | Cal
     return _append_body(context, chain, body, builder, current)
 
 
-def _append_body(context: Context, chain: Chain, body: Body, builder: BodyBuilder, current: ir.Value) -> ir.Value | None:
+def _append_body(
+    context: Context, chain: Chain, body: Body, builder: BodyBuilder, current: ir.Value
+) -> ir.Value | None:
     """Each statement of an inlined module as a layer of its own."""
     if len(body.inputs) != 1 or len(body.outputs) != 1 or builder.numbers.get(current) != body.inputs[0]:
         return None

@@ -8,7 +8,8 @@ from collections.abc import Iterable, Mapping, Sequence
 from porter.converters.codegen.arguments import Argument
 from porter.converters.codegen.dialect import Dialect
 from porter.converters.codegen.locals import LocalNames
-from porter.converters.codegen.nodes import MISSING, Choice, Construct, Expr, Items, Line, Local, Loop, Repeat, SizeOf, walk
+from porter.converters.codegen.nodes import Expr, Items, walk
+from porter.converters.codegen.normal import MISSING, Choice, Construct, Line, Local, Loop, Repeat, SizeOf
 from porter.converters.codegen.printer import Printer, literal
 from porter.converters.codegen.unify import Template
 
@@ -16,7 +17,9 @@ from porter.converters.codegen.unify import Template
 class ClassWriter:
     """Writes one class."""
 
-    def __init__(self, dialect: Dialect, template: Template, classes: Mapping[str, Sequence[Argument]], *, root: bool) -> None:
+    def __init__(
+        self, dialect: Dialect, template: Template, classes: Mapping[str, Sequence[Argument]], *, root: bool
+    ) -> None:
         self.classes = classes
         self.dialect = dialect
         self.template = template
@@ -40,20 +43,25 @@ class ClassWriter:
 
     def _constructor(self) -> list[str]:
         arguments = [
-            argument.name if argument.default is MISSING else f"{argument.name}={literal(argument.default)}" for argument in self.template.arguments
+            argument.name if argument.default is MISSING else f"{argument.name}={literal(argument.default)}"
+            for argument in self.template.arguments
         ]
         printer = Printer(self.dialect, lambda number: f"value{number}", classes=self.classes)
         steps = self.template.body.definitions.get(())
         base = f"{self._definition(printer, steps)}, " if steps is not None else ""
         lines = self.dialect.constructor_header(arguments, base)
-        lines += [f"    self.{argument.name} = {argument.name}" for argument in self.template.arguments if argument.stored]
+        lines += [
+            f"    self.{argument.name} = {argument.name}" for argument in self.template.arguments if argument.stored
+        ]
         if steps is not None:
             return lines
         for path, definition in self.template.body.definitions.items():
             text = self._definition(printer, definition)
             flag = self.template.optional.get(path)
             wrapped = f"({text})" if isinstance(definition, Choice) else text
-            lines.append(f"    self.{path[0]} = {wrapped} if {flag} else None" if flag else f"    self.{path[0]} = {text}")
+            lines.append(
+                f"    self.{path[0]} = {wrapped} if {flag} else None" if flag else f"    self.{path[0]} = {text}"
+            )
         return lines
 
     def _definition(self, printer: Printer, definition: Expr) -> str:
@@ -92,7 +100,12 @@ class ClassWriter:
         written = self._lines(printer, names, lines, body.outputs)
         returned = ", ".join(names(number) for number in body.outputs)
         last = lines[-1] if lines else None
-        if last is not None and list(last.outputs) == body.outputs and not isinstance(last.expr, Loop) and len(last.outputs) == 1:
+        if (
+            last is not None
+            and list(last.outputs) == body.outputs
+            and not isinstance(last.expr, Loop)
+            and len(last.outputs) == 1
+        ):
             prefix = f"{names(last.outputs[0])} = "
             written[-1] = f"return {written[-1][len(prefix) :]}"
         else:
@@ -145,15 +158,22 @@ def _with_sizes(lines: list[Line]) -> list[Line]:
     fresh = 1_000_000
     result: list[Line] = []
     done: set[tuple[Expr, int]] = set()
-    inner = {number for line in lines if isinstance(line.expr, Loop) for step in line.expr.lines for number in step.outputs}
+    inner = {
+        number for line in lines if isinstance(line.expr, Loop) for step in line.expr.lines for number in step.outputs
+    }
     for line in lines:
         for part in walk(line.expr):
             key = (part.base, part.axis) if isinstance(part, SizeOf) else None
-            if key in wanted and key not in done and key is not None and isinstance(key[0], Local) and key[0].number >= 0 and key[0].number not in inner:
+            if (
+                key in wanted
+                and key not in done
+                and key is not None
+                and isinstance(key[0], Local)
+                and key[0].number >= 0
+                and key[0].number not in inner
+            ):
                 done.add(key)
                 fresh += 1
                 result.append(Line((fresh,), SizeOf(*key), (hints[key] or "size",), line.where))
         result.append(line)
     return result
-
-

@@ -6,21 +6,19 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
-from porter.converters.codegen.arguments import Argument, Flags, slot_arguments
 from porter.converters.codegen.align import Differ, aligned_items, aligned_lines, shell
+from porter.converters.codegen.arguments import Argument, Flags, slot_arguments
 from porter.converters.codegen.body import Body, Path
 from porter.converters.codegen.dialect import Dialect
 from porter.converters.codegen.identifiers import snake_case
-from porter.converters.codegen.nodes import (
+from porter.converters.codegen.nodes import Expr, Items, Literal
+from porter.converters.codegen.normal import (
     MISSING,
     Choice,
     Construct,
-    Expr,
     IfPresent,
     Invoke,
-    Items,
     Line,
-    Literal,
     Local,
     Loop,
     Slot,
@@ -53,7 +51,9 @@ def unify(name: str, bodies: Sequence[Body], dialect: Dialect) -> tuple[Template
     template = Template(name, merged, optional=optional)
     template.arguments = slot_arguments(merged, flags, dialect) + flags.arguments
     template.arguments.sort(key=lambda argument: argument.default is not MISSING)
-    constructs = [Construct(name, tuple((a.name, Literal(a.value(i))) for a in template.arguments)) for i in range(len(bodies))]
+    constructs = [
+        Construct(name, tuple((a.name, Literal(a.value(i))) for a in template.arguments)) for i in range(len(bodies))
+    ]
     return template, constructs
 
 
@@ -143,7 +143,9 @@ class _Merger:
 
     # ---- expressions ----
 
-    def _merge(self, lead: Expr, others: list[tuple[Expr, dict[int, int]]], present: tuple[bool, ...], hint: str = "") -> Expr:
+    def _merge(
+        self, lead: Expr, others: list[tuple[Expr, dict[int, int]]], present: tuple[bool, ...], hint: str = ""
+    ) -> Expr:
         """`lead` with differing literals as slots; `others` holds the expression of every instance that has it."""
         exprs = [expr for expr, _ in others]
         if isinstance(lead, Literal) and all(isinstance(expr, Literal) for expr in exprs):
@@ -163,7 +165,10 @@ class _Merger:
         if any(shell(expr) != shell(lead) for expr in exprs):
             raise Differ(f"{shell(lead)} differs")
         hints = _hints(lead)
-        children = tuple(self._merge(child, [(expr.children()[i], numbers) for expr, numbers in others], present, hints[i]) for i, child in enumerate(lead.children()))
+        children = tuple(
+            self._merge(child, [(expr.children()[i], numbers) for expr, numbers in others], present, hints[i])
+            for i, child in enumerate(lead.children())
+        )
         return lead.rebuilt(children) if children else lead
 
     def _literal(self, values: list[Any], others: list, present: tuple[bool, ...], hint: str) -> Expr:
@@ -173,7 +178,10 @@ class _Merger:
         nested = all(isinstance(value, tuple | list) and len(value) == len(first) for value in values)
         if nested and hint not in self.flags.dialect.collapsible:
             brackets = "()" if isinstance(first, tuple) else "[]"
-            parts = [[(Literal(value[i]), numbers) for value, (_, numbers) in zip(values, others, strict=True)] for i in range(len(first))]
+            parts = [
+                [(Literal(value[i]), numbers) for value, (_, numbers) in zip(values, others, strict=True)]
+                for i in range(len(first))
+            ]
             return Items(tuple(self._merge(column[0][0], column, present, hint) for column in parts), brackets)
         if not all(isinstance(value, int | float | str | tuple | bool) for value in values):
             raise Differ(f"a constant differs: {values[:2]}")
@@ -189,7 +197,11 @@ class _Merger:
             have = [column[index] is not None for column in columns]
             spread = iter(have)
             here = tuple(next(spread) if p else False for p in present)
-            pairs = [(column[index], numbers) for column, (_, numbers) in zip(columns, others, strict=True) if column[index] is not None]
+            pairs = [
+                (column[index], numbers)
+                for column, (_, numbers) in zip(columns, others, strict=True)
+                if column[index] is not None
+            ]
             expr = self._merge(item, pairs, here)
             if all(have):
                 merged.append(expr)

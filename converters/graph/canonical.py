@@ -54,13 +54,16 @@ def fold_constants(graph: ir.Graph) -> None:
         results = _evaluate(node, [array for array in arrays if array is not None])
         if sum(array.size for array in results) > _FOLD_LIMIT:
             continue
-        for output, array in zip(node.outputs, results, strict=True):
+        for output in node.outputs:
             if output.is_graph_output():
                 break
         else:
             for output, array in zip(node.outputs, results, strict=True):
                 folded = ir.Value(
-                    name=f"{output.name}_folded", shape=ir.Shape(array.shape), type=ir.TensorType(ir.DataType.from_numpy(array.dtype)), const_value=ir.tensor(array)
+                    name=f"{output.name}_folded",
+                    shape=ir.Shape(array.shape),
+                    type=ir.TensorType(ir.DataType.from_numpy(array.dtype)),
+                    const_value=ir.tensor(array),
                 )
                 folded.metadata_props[KIND] = "constant"
                 graph.register_initializer(folded)
@@ -75,7 +78,10 @@ def _evaluate(node: ir.Node, arrays: list[np.ndarray]) -> list[np.ndarray]:
     graph = onnx.helper.make_graph(
         [proto],
         "constant",
-        [onnx.helper.make_tensor_value_info(v.name or "", onnx.helper.np_dtype_to_tensor_dtype(a.dtype), None) for v, a in zip(present, arrays, strict=True)],
+        [
+            onnx.helper.make_tensor_value_info(v.name or "", onnx.helper.np_dtype_to_tensor_dtype(a.dtype), None)
+            for v, a in zip(present, arrays, strict=True)
+        ],
         [onnx.helper.make_empty_tensor_value_info(output.name or "") for output in node.outputs],
     )
     model = onnx.helper.make_model(graph, opset_imports=[onnx.helper.make_opsetid("", OPSET)])

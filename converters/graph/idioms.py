@@ -33,7 +33,14 @@ def _replace(graph: ir.Graph, old: list[ir.Node], op_type: str, inputs: list[ir.
     """One internal node in place of `old`, the last of which gives the result."""
     last = old[-1]
     out = last.outputs[0]
-    new = ir.Node("porter", op_type, inputs, outputs=[ir.Value(name=out.name, shape=out.shape, type=out.type)], name=last.name, metadata_props=dict(old[0].metadata_props))
+    new = ir.Node(
+        "porter",
+        op_type,
+        inputs,
+        outputs=[ir.Value(name=out.name, shape=out.shape, type=out.type)],
+        name=last.name,
+        metadata_props=dict(old[0].metadata_props),
+    )
     graph.insert_before(last, new)
     ir.convenience.replace_all_uses_with(out, new.outputs[0], replace_graph_outputs=True)
     out.name = f"{out.name}_replaced"
@@ -48,7 +55,13 @@ def _linear(graph: ir.Graph, node: ir.Node) -> None:
         if matmul is None or bias is None or not bias.is_initializer() or bias.shape is None or len(bias.shape) != 1:
             continue
         weight = matmul.inputs[1]
-        if weight is not None and weight.shape is not None and len(weight.shape) == 2 and weight.shape[1] == bias.shape[0] and _is_parameter(weight):
+        if (
+            weight is not None
+            and weight.shape is not None
+            and len(weight.shape) == 2
+            and weight.shape[1] == bias.shape[0]
+            and _is_parameter(weight)
+        ):
             _replace(graph, [matmul, node], "Linear", [matmul.inputs[0], weight, bias])
             return
 

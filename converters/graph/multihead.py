@@ -1,4 +1,4 @@
-"""`nn.MultiheadAttention` restored: the dozens of nodes that it traces to become one, where a layer can be exactly that."""
+"""`nn.MultiheadAttention` restored: the many nodes that it traces to become one, where a layer can be that."""
 
 from __future__ import annotations
 
@@ -49,7 +49,10 @@ def _calls(graph: ir.Graph, modules: dict[str, dict[str, Any]]) -> list[_Call]:
         named = {**dict(zip(facts["parameters"], recorded["args"], strict=False)), **recorded["kwargs"]}
         arguments = {name: values[value] for name, value in named.items() if value in values}
         output = values.get(recorded["outputs"][0]) if recorded["outputs"] else None
-        weights_used = any(name in values and (values[name].uses() or values[name].is_graph_output()) for name in recorded["outputs"][1:])
+        weights_used = any(
+            name in values and (values[name].uses() or values[name].is_graph_output())
+            for name in recorded["outputs"][1:]
+        )
         if output is not None and not weights_used and {"query", "key", "value"} <= set(arguments):
             found.append(_Call(path, members, facts["attributes"], arguments, output))
     return found
@@ -80,7 +83,9 @@ def _replace(graph: ir.Graph, call: _Call) -> None:
         "dropout": float(call.facts.get("dropout", 0.0)),
         "mask_kind": mask[0],
     }
-    out = ir.Value(name=f"{call.output.name}_heads", shape=_swapped_shape(call.output, batch_first), type=call.output.type)
+    out = ir.Value(
+        name=f"{call.output.name}_heads", shape=_swapped_shape(call.output, batch_first), type=call.output.type
+    )
     node = ir.Node(
         "porter",
         "MultiHeadAttention",
@@ -106,7 +111,10 @@ def _sweep(graph: ir.Graph, nodes: list[ir.Node]) -> None:
 
 def _weights(graph: ir.Graph, call: _Call) -> list[ir.Value | None] | None:
     """[in_proj weight, in_proj bias, out_proj weight, out_proj bias]; None for keys of another width."""
-    found = [graph.initializers.get(f"{call.path}.{name}") for name in ("in_proj_weight", "in_proj_bias", "out_proj.weight", "out_proj.bias")]
+    found = [
+        graph.initializers.get(f"{call.path}.{name}")
+        for name in ("in_proj_weight", "in_proj_bias", "out_proj.weight", "out_proj.bias")
+    ]
     return found if found[0] is not None and found[2] is not None else None
 
 
@@ -133,7 +141,13 @@ def _swapped_shape(value: ir.Value, batch_first: bool) -> ir.Shape:
 def _swapped(graph: ir.Graph, value: ir.Value, before: ir.Node, props: dict[str, str]) -> ir.Value:
     """The value with time and batch exchanged."""
     sizes = list(value.shape or [])
-    out = ir.Value(name=f"{value.name}_swapped_{len(list(value.uses()))}", shape=ir.Shape([sizes[1], sizes[0], *sizes[2:]]), type=value.type)
-    node = ir.Node("", "Transpose", [value], [ir.AttrInt64s("perm", [1, 0, 2])], outputs=[out], metadata_props=dict(props))
+    out = ir.Value(
+        name=f"{value.name}_swapped_{len(list(value.uses()))}",
+        shape=ir.Shape([sizes[1], sizes[0], *sizes[2:]]),
+        type=value.type,
+    )
+    node = ir.Node(
+        "", "Transpose", [value], [ir.AttrInt64s("perm", [1, 0, 2])], outputs=[out], metadata_props=dict(props)
+    )
     graph.insert_before(before, node)
     return out

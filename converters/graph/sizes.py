@@ -48,7 +48,9 @@ def _follow(node: ir.Node, found: dict[ir.Value, tuple[Dim, ...]]) -> list[tuple
         case "Cast":
             return [first if output.dtype in (ir.DataType.INT64, ir.DataType.INT32) else None]
         case "Concat":
-            return [tuple(item for part in inputs for item in part) if all(part is not None for part in inputs) else None]
+            return [
+                tuple(item for part in inputs for item in part) if all(part is not None for part in inputs) else None
+            ]
         case "Gather" if inputs[1] is not None and all(isinstance(i, int) for i in inputs[1]):
             return [tuple(first[i] for i in inputs[1] if isinstance(i, int))]
         case "Slice" if all(part is not None for part in inputs[1:]):

@@ -1,0 +1,57 @@
+"""The tables of rules, one for each target framework."""
+
+from __future__ import annotations
+
+import typing
+from typing import Any
+
+from porter.errors import UnsupportedError
+
+
+def coverage(target: str) -> list[dict[str, Any]]:
+    """One row for each operator that a target's rules write, read from the rules themselves.
+
+    Rows hold `operator`, `since` (the operator's version), `layout` (how it stands to a permutation of axes), `inputs`,
+    `attributes` (those of any of its rules) and `notes`.
+
+    Raises:
+        UnsupportedError: there is no table for the target.
+    """
+    import onnx
+
+    from porter.converters.opset import OPSET
+
+    if target != "keras":
+        raise UnsupportedError(f"there are no rules for {target} yet; --target keras works")
+    from porter.converters.targets import keras
+
+    rows = []
+    for (domain, op), rules in sorted(keras.load().rules.items()):
+        stance = rules[0].stance
+        named = ", ".join((*stance.axes, *stance.vectors))
+        rows.append(
+            {
+                "operator": f"{domain}::{op}" if domain else op,
+                "since": None if domain else onnx.defs.get_schema(op, OPSET, "").since_version,
+                "layout": f"axes ({named})" if named else stance.kind,
+                "inputs": _merged(
+                    [name + ("" if required else "?") for name, _, required in r.positional] for r in rules
+                ),
+                "attributes": _merged([name for name, _, _ in r.keywords if name not in _FACTS] for r in rules),
+                "notes": "; ".join(dict.fromkeys(note for note in map(_note, rules) if note)),
+            }
+        )
+    return rows
+
+
+# What a rule may ask of a node besides its attributes.
+_FACTS = ("op", "out", "outs", "training_facts", "channel_axis")
+
+
+def _merged(lists: typing.Iterable[list[str]]) -> list[str]:
+    return list(dict.fromkeys(name for names in lists for name in names))
+
+
+def _note(rule: Any) -> str:
+    """The rule's own note, else the first line of its docstring."""
+    return rule.note or (rule.function.__doc__ or "").strip().partition("\n")[0]

@@ -21,7 +21,7 @@ import onnx_ir as ir
 from porter.converters.codegen.nodes import Expr, Ref, Size, Weight
 from porter.converters.graph.axes import Kind, Stance
 from porter.converters.graph.canonical import constant_of
-from porter.converters.graph.layout import CHANNEL_AXIS
+from porter.converters.graph.orders import CHANNEL_AXIS
 from porter.converters.numbers import shortest
 from porter.converters.opset import OPSET, TRAINING
 from porter.converters.targets import types
@@ -136,7 +136,9 @@ def _check_schema(op: str, domain: str, positional: list[str], variadic: str | N
         raise TypeError(f"rule for {op}: {sorted(unknown)} are no attributes of {op}-{schema.since_version}")
     many = bool(schema.inputs) and schema.inputs[-1].option == onnx.defs.OpSchema.FormalParameterOption.Variadic
     if len(positional) > len(schema.inputs) and not many:
-        raise TypeError(f"rule for {op}: {len(positional)} inputs, but {op}-{schema.since_version} has {len(schema.inputs)}")
+        raise TypeError(
+            f"rule for {op}: {len(positional)} inputs, but {op}-{schema.since_version} has {len(schema.inputs)}"
+        )
 
 
 def _arguments(rule: Rule, node: ir.Node, known: Binding) -> tuple[list[Any], dict[str, Any]]:

@@ -15,6 +15,7 @@ def verify(
     level: options.Compare = options.Level.forward,
     input_specs: options.Input = [],  # noqa: B006 - typer copies the default of a repeated option
     inputs_file: options.Inputs = None,
+    draws: Annotated[int, typer.Option("--draws", min=1, metavar="N", help="Ordinary random inputs.")] = 3,
     html: Annotated[Path | None, typer.Option("--html", metavar="FILE", help="Write the report as a page.")] = None,
     as_json: options.Json = False,
     verbose: options.Verbose = False,
@@ -25,7 +26,7 @@ def verify(
 
         import porter
 
-        report = porter.verify(loaded.model, other, loaded.inputs, level=level.value)
+        report = porter.verify(loaded.model, other, loaded.inputs, level=level.value, draws=draws)
         console.lines(report.lines())
         if html is not None:
             report.to_html(html)

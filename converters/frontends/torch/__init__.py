@@ -42,11 +42,12 @@ def to_onnx(
 
     import torch
 
+    from porter.converters.frontends.torch.check import check
     from porter.converters.frontends.torch.export import export
     from porter.converters.frontends.torch.modules import tied_names
     from porter.converters.frontends.torch.translate import translate
     from porter.converters.opset import MODULES
-    from porter.signature import argument_names
+    from porter.converters.signature import argument_names
 
     if not isinstance(model, torch.nn.Module):
         raise InputError(f"a PyTorch model is an nn.Module, not a {type(model).__name__}")
@@ -57,6 +58,8 @@ def to_onnx(
     program = export(model, inputs, dynamic)
     progress("translate")
     graph = translate(program, model, dict(dynamic) if isinstance(dynamic, dict) else {})
+    progress("check the graph against the model")
+    check(model, program, graph, inputs)
     return Converted(
         graph,
         type(model).__name__,

@@ -44,9 +44,9 @@ class Decompositions:
     def _known(self, inner: torch.fx.Node, outer: Any, depth: int) -> bool:
         if inner.op in ("placeholder", "output") or not isinstance(inner.target, torch._ops.OpOverload):
             return inner.op != "get_attr"
-        if table.find(inner) is not None or not isinstance(inner.meta.get("val"), torch.Tensor | list | tuple):
+        if table.find(inner) is not None or not any("Tensor" in str(out.type) for out in inner.target._schema.returns):
             return True
-        return inner.target is not outer and self.find(inner, depth + 1) is not None
+        return "val" in inner.meta and inner.target is not outer and self.find(inner, depth + 1) is not None
 
 
 def tensor_arguments(node: torch.fx.Node) -> list[torch.fx.Node]:

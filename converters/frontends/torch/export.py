@@ -17,6 +17,7 @@ import torch
 from torch.export import Dim, ExportedProgram
 from torch.utils import _pytree as pytree
 
+from porter.converters.frontends.torch.fixed_axes import fixed_axes
 from porter.converters.frontends.torch.recurrent_shapes import layers_kept_whole
 from porter.errors import ExportError, InputError
 
@@ -107,6 +108,23 @@ def export(model: torch.nn.Module, inputs: Any, dynamic: Any = "auto") -> Export
         ExportError: torch cannot trace the model; the message keeps torch's own words and the line in the model.
         InputError: the inputs or dynamic axes do not fit the model.
     """
+    program = _exported(model, inputs, dynamic)
+    fixed = fixed_axes(program) if dynamic == "auto" else {}
+    if not fixed:
+        return program
+    args, kwargs = call_arguments(inputs)
+    leaves = _arguments(model, args, kwargs)
+    if not all(isinstance(leaves.get(name), torch.Tensor) for name in fixed):
+        return program
+    free = {
+        name: {axis: "" for axis in range(leaf.dim()) if axis not in fixed.get(name, ())}
+        for name, leaf in leaves.items()
+        if isinstance(leaf, torch.Tensor)
+    }
+    return _exported(model, inputs, free)
+
+
+def _exported(model: torch.nn.Module, inputs: Any, dynamic: Any) -> ExportedProgram:
     args, kwargs = call_arguments(inputs)
     shapes = dynamic_shapes(model, args, kwargs, dynamic)
     paths = tuple(path for path, _ in model.named_modules(remove_duplicate=True) if path)

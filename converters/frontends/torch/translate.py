@@ -133,6 +133,8 @@ class Translator:
             raise ExportError(f"the constant {spec.target!r} is a {type(tensor).__name__}, not a tensor")
         tensor = torch.view_as_real(tensor.resolve_conj()) if tensor.is_complex() else tensor
         kind = {InputKind.PARAMETER: "parameter", InputKind.BUFFER: "buffer"}.get(spec.kind, "constant")
+        if spec.kind is InputKind.BUFFER and spec.persistent is False:
+            kind = "constant"  # no checkpoint holds it
         if kind == "constant" and tensor.numel() <= 64:
             return self.op.tensor(tensor.detach().cpu().numpy())
         value = ir.Value(
@@ -196,7 +198,9 @@ class Translator:
         args = [self._argument(argument) for argument in args]  # before the stamp: a stale view is made anew here
         kwargs = {key: self._argument(argument) for key, argument in kwargs.items()}
         if node.target is operator.getitem:
-            return args[0][args[1]]
+            return self._element(node, args[0], args[1])
+        if getattr(node.target, "__name__", "").startswith("return_types_"):  # a named tuple of what was computed
+            return tuple(args)
         first = len(self.op.nodes)
         self._stamp(node)
         if isinstance(meta, torch.SymInt | torch.SymFloat | torch.SymBool):
@@ -208,6 +212,14 @@ class Translator:
         if stands:
             value = self._name(node, value, first)
         return value
+
+    def _element(self, node: torch.fx.Node, several: Any, index: int) -> Any:
+        if several[index] is None:
+            producer = node.args[0]
+            raise UnsupportedError(
+                f"{producer.target} in {module_of(node)} ({source_line(node)}): its output {index} has no translation"
+            )
+        return several[index]
 
     def _stamp(self, node: torch.fx.Node) -> None:
         if node.graph is self.program.graph:
@@ -229,6 +241,8 @@ class Translator:
             graph = self.decompositions.find(node)
             assert graph is not None
             results = self._inline(graph, tensor_arguments(node))
+            if len(results) == 1 and isinstance(results[0], tuple):
+                results = list(results[0])
             return tuple(results) if isinstance(node.meta["val"], list | tuple) else results[0]
         if rule.promoted:
             self._promote(node, rule, args)

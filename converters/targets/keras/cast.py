@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import onnx_ir as ir
 
-from porter.converters.codegen.nodes import Expr, Literal, Verbatim, call
+from porter.converters.codegen.nodes import Expr, Literal, Size, Verbatim, call
 from porter.converters.targets.keras import keras_op
 from porter.converters.targets.table import CannotBind
-from porter.converters.targets.types import Tensor
+from porter.converters.targets.types import Dims, Tensor
 
 _NAMES = {
     ir.DataType.FLOAT: "float32",
@@ -40,11 +40,11 @@ def dtype_argument(dtype: ir.DataType) -> Expr:
 
 
 def cast_to(x: Expr, source: ir.DataType, target: ir.DataType) -> Expr:
-    """`x` in another type; from one float type to another it is the one that ONNX names."""
+    """`x` in another type. What half precision is widened to is said by name: it must not be the model's own half."""
     if source == target:
         return x
-    name = Literal(dtype_name(target)) if source.is_floating_point() else dtype_argument(target)
-    return call("ops.cast", x, name)
+    half = source in (ir.DataType.FLOAT16, ir.DataType.BFLOAT16)
+    return call("ops.cast", x, Literal(dtype_name(target)) if half else dtype_argument(target))
 
 
 def refuse_uint64(x: Tensor) -> None:
@@ -63,9 +63,17 @@ def kept(x: Expr, out: Tensor) -> Expr:
 def as_int64(x: Expr, out: Tensor) -> Expr:
     """An index as ONNX's int64; Keras' own int32 where it is used as an index only."""
     uses = out.value.uses()
-    if uses and not out.value.is_graph_output() and all(_INDEX_INPUTS.get(node.op_type) == at for node, at in uses):
+    if not out.value.is_graph_output() and all(_INDEX_INPUTS.get(node.op_type) == at for node, at in uses):
         return x
     return call("ops.cast", x, "int64")
+
+
+@keras_op("Cast")
+def cast_size(x: Dims, *, out: Tensor, to: int, saturate: int) -> Expr:
+    """One size as a number; no tensor of sizes is made for it."""
+    if out.rank != 0 or not isinstance(x[0], Size):
+        raise CannotBind("this is no single size")
+    return call("ops.cast", x[0], dtype_argument(out.dtype))
 
 
 @keras_op("Cast")

@@ -11,18 +11,21 @@ from typing import Any
 import onnx_ir as ir
 
 from porter.converters.codegen.body import Body
-from porter.converters.codegen.nodes import Call, Construct, Expr, Literal, call
+from porter.converters.codegen.nodes import Call, Expr, Literal, call
+from porter.converters.codegen.normal import Construct
 from porter.converters.codegen.printer import literal
 from porter.converters.codegen.unify import Template
 from porter.converters.targets.keras.padding import explicit_padding, padding_everywhere
 from porter.converters.targets.keras.sequential import layer_of
 
 _POSITIONAL = {
-    "Conv": 2, "Depthwise": 1, "Dense": 1, "Dropout": 1, "SpatialDropout": 1, "Embedding": 2, "MaxPooling": 1, "AveragePooling": 1,
-    "LSTM": 1, "GRU": 1, "SimpleRNN": 1, "ZeroPadding": 1, "Cropping": 1, "UpSampling": 1, "Activation": 1, "Reshape": 1,
-    "Bidirectional": 1, "MultiHeadAttention": 2, "LeakyReLU": 1, "Permute": 1, "GroupNormalization": 1, "RNN": 1, "TwoBias": 1,
+    "Conv": 2, "Depthwise": 1, "Dense": 1, "Dropout": 1, "SpatialDropout": 1, "Embedding": 2, "MaxPooling": 1,
+    "AveragePooling": 1, "LSTM": 1, "GRU": 1, "SimpleRNN": 1, "ZeroPadding": 1, "Cropping": 1, "UpSampling": 1,
+    "Activation": 1, "Reshape": 1, "Bidirectional": 1, "MultiHeadAttention": 2, "LeakyReLU": 1, "Permute": 1,
+    "GroupNormalization": 1, "RNN": 1, "TwoBias": 1,
 }  # fmt: skip
-_MODULE = frozenset({"build", "create_variables", "draw", "find", "initialize", "load_weights", "BUFFERS", "FROZEN"})
+_MODULE = frozenset({"build", "create_variables", "draw", "find", "initialize", "load_weights", "FROZEN"})
+_SCALES = ("weight", "gamma", "scale")
 _LOCALS = frozenset({"keras", "layers", "ops", "tf", "self", "training", "math", "load_file", "Path"}) | _MODULE
 
 
@@ -76,6 +79,8 @@ class KerasDialect:
             kwargs.append(("dtype", Literal(_dtype(dtype))))
         if not trainable:
             kwargs += [("initializer", Literal("zeros")), ("trainable", Literal(False))]
+        elif len(shape) <= 1:  # scales and shifts, which Keras would draw at random
+            kwargs.append(("initializer", Literal("ones" if name in _SCALES else "zeros")))
         return Construct("self.add_weight", tuple(kwargs))
 
     def array(self, value: Any, dtype: ir.DataType) -> Expr:
@@ -86,7 +91,11 @@ class KerasDialect:
         match kind:
             case "transpose":
                 perm = facts["perm"]
-                return call("ops.transpose", operand) if tuple(perm) == tuple(reversed(range(len(perm)))) else call("ops.transpose", operand, tuple(perm))
+                return (
+                    call("ops.transpose", operand)
+                    if tuple(perm) == tuple(reversed(range(len(perm))))
+                    else call("ops.transpose", operand, tuple(perm))
+                )
             case "reshape":
                 return call("ops.reshape", operand, tuple(facts["shape"]))
             case "flip":
@@ -101,7 +110,10 @@ class KerasDialect:
 
     def class_header(self, template: Template, *, root: bool) -> list[str]:
         base = "keras.Model" if root else "keras.Sequential" if () in template.body.definitions else "layers.Layer"
-        return [f"@keras.saving.register_keras_serializable({literal(self.package)})", f"class {template.name}({base}):"]
+        return [
+            f"@keras.saving.register_keras_serializable({literal(self.package)})",
+            f"class {template.name}({base}):",
+        ]
 
     def class_footer(self, template: Template) -> list[str]:
         if not template.arguments:
@@ -124,7 +136,10 @@ class KerasDialect:
         return ["def get_config(self):", f"    return {{**super().get_config(), {', '.join(entries)}}}"]
 
     def constructor_header(self, arguments: list[str], base: str) -> list[str]:
-        return [f"def __init__({', '.join(['self', *arguments, '**kwargs'])}):", f"    super().__init__({base}**kwargs)"]
+        return [
+            f"def __init__({', '.join(['self', *arguments, '**kwargs'])}):",
+            f"    super().__init__({base}**kwargs)",
+        ]
 
     def method_header(self, arguments: list[str], *, training: bool, root: bool) -> list[str]:
         names = list(arguments)

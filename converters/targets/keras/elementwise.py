@@ -173,7 +173,12 @@ def bit_shift(x: Tensor, y: Tensor, *, direction: str) -> Expr:
 
 @keras_op("Where")
 def where(condition: Tensor, x: Tensor, y: Tensor, *, out: Tensor) -> Expr:
-    return kept(call("ops.where", condition, x, y), out)
+    """Of two plain numbers Keras makes its default type."""
+    chosen = call("ops.where", condition, x, y)
+    plain = all(constant_of(operand.value) is not None and operand.rank == 0 for operand in (x, y))
+    if plain and not out.dtype.is_floating_point():
+        return call("ops.cast", chosen, dtype_name(out.dtype))
+    return kept(chosen, out)
 
 
 @keras_op("Identity")

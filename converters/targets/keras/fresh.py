@@ -15,7 +15,9 @@ def initializer(source: str) -> str | None:
     None when none of them has weights that Keras draws in another way.
     """
     drawn = set(re.findall(r"\blayers\.(\w+)\(", source))
-    cells = tuple(f"{cell}Cell" for cell in _CELLS if cell in drawn or f"TwoBias{cell}(" in source or f"{cell}Cell" in drawn)
+    cells = tuple(
+        f"{cell}Cell" for cell in _CELLS if cell in drawn or f"TwoBias{cell}(" in source or f"{cell}Cell" in drawn
+    )
     branches = [
         *([(_of(cells), "layer.units")] if cells else []),
         *_branch(_DEPTHWISE, drawn, "math.prod(layer.kernel.shape[:-2])"),

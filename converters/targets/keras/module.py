@@ -24,12 +24,13 @@ def load_weights(model, path):
         find(model, name).assign(array)
 '''
 
-_LOAD_SOME = '''
-def load_weights(model, path, names=None):
-    """Assign the arrays of a safetensors file (those in `names`) to the variables whose attribute paths are their names."""
+_LOAD_FIXED = '''
+def load_weights(model, path, trained=True):
+    """Assign arrays to the variables whose attribute paths are their names: all, or only what is never trained."""
     for name, array in load_file(path).items():
-        if names is None or name in names:
-            find(model, name).assign(array)
+        variable = find(model, name)
+        if trained or not (variable.trainable or name.endswith(("moving_mean", "moving_variance"))):
+            variable.assign(array)
 '''
 
 _FREEZE = """
@@ -50,10 +51,10 @@ class InputSpec:
 
 @dataclass(frozen=True)
 class Fixed:
-    """Variables by attribute path: `frozen` ones (or whole layers) get no gradient, `buffers` are not drawn afresh."""
+    """What is not trained: `frozen` variables of layers (or whole layers) by attribute path, and whether `any` is."""
 
     frozen: tuple[str, ...] = ()
-    buffers: tuple[str, ...] = ()
+    any: bool = False
 
 
 def keras_input(spec: InputSpec) -> str:
@@ -79,13 +80,14 @@ def module_text(
     if rebuilt:
         method = "    def build_from_config(self, config):\n        create_variables(self)"
         classes = [*classes[:-1], f"{classes[-1].rstrip()}\n\n{method}"]
-    body = "\n\n\n".join([*_constants(fixed), *helpers, *classes])
+    frozen = [f"# Not trained by the source (requires_grad=False).\nFROZEN = {literal(fixed.frozen)}"]
+    body = "\n\n\n".join([*(frozen if fixed.frozen else []), *helpers, *classes])
     drawn = initializer(body)
     functions = [
-        _build(root, inputs, rebuilt=rebuilt, drawn=bool(drawn), buffers=bool(fixed.buffers)),
+        _build(root, inputs, rebuilt=rebuilt, drawn=bool(drawn), fixed=fixed.any),
         *([_create(inputs, fixed)] if rebuilt else []),
         *([drawn] if drawn else []),
-        _LOAD_SOME if fixed.buffers else _LOAD,
+        _LOAD_FIXED if fixed.any else _LOAD,
         _FIND,
     ]
     text = "\n\n\n".join([body, *(function.strip() for function in functions)]) + "\n"
@@ -99,38 +101,28 @@ def module_text(
     if used:
         plain.insert(1, f"from keras import {', '.join(used)}")
     plain.append("from safetensors.numpy import load_file")
-    ordered = [line for line in plain if line.startswith("import")] + [line for line in plain if line.startswith("from")]
+    ordered = [line for line in plain if line.startswith("import")] + [
+        line for line in plain if line.startswith("from")
+    ]
     head = "\n".join([*imports, *ordered])
     return f'"""{doc}"""\n\n{head}\n\n\n{text}'
 
 
-def _constants(fixed: Fixed) -> list[str]:
-    lines = []
-    if fixed.frozen:
-        lines.append(f"# Not trained by the source (requires_grad=False).\nFROZEN = {literal(fixed.frozen)}")
-    if fixed.buffers:
-        lines.append(f"# Neither trained nor drawn afresh.\nBUFFERS = {literal(fixed.buffers)}")
-    return lines
-
-
-def _build(root: str, inputs: Sequence[InputSpec], *, rebuilt: bool, drawn: bool, buffers: bool) -> str:
-    create = "create_variables(model)" if rebuilt else f"model({_arguments(inputs)})"
-    afresh = [
-        *(["        initialize(model)"] if drawn else []),
-        *(["        load_weights(model, path, BUFFERS)"] if buffers else []),
-    ]
+def _build(root: str, inputs: Sequence[InputSpec], *, rebuilt: bool, drawn: bool, fixed: bool) -> str:
+    load = 'load_weights(model, Path(__file__).with_name("weights.safetensors")'
     lines = [
         "def build(weights=True):",
         '    """The model with the weights that lie beside this file, or with fresh ones."""',
         f"    model = {root}()",
-        f"    {create}",
-        '    path = Path(__file__).with_name("weights.safetensors")',
-        "    if weights:",
-        "        load_weights(model, path)",
-        *(["    else:", *afresh] if afresh else []),
-        "    return model",
+        "    create_variables(model)" if rebuilt else f"    model({_arguments(inputs)})",
     ]
-    return "\n".join(lines)
+    if fixed:
+        lines += ["    if not weights:", "        initialize(model)"] if drawn else []
+        lines += [f"    {load}, trained=weights)"]
+    else:
+        lines += ["    if weights:", f"        {load})"]
+        lines += ["    else:", "        initialize(model)"] if drawn else []
+    return "\n".join([*lines, "    return model"])
 
 
 def _create(inputs: Sequence[InputSpec], fixed: Fixed) -> str:

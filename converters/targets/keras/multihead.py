@@ -32,13 +32,21 @@ def multi_head_attention(
         kernel = in_weight.sliced(0, index * width, (index + 1) * width).transposed([1, 0])
         weights[f"{name}_dense.kernel"] = kernel.reshaped(width, num_heads, depth)
         if in_bias is not None:
-            weights[f"{name}_dense.bias"] = in_bias.sliced(0, index * width, (index + 1) * width).reshaped(num_heads, depth)
+            weights[f"{name}_dense.bias"] = in_bias.sliced(0, index * width, (index + 1) * width).reshaped(
+                num_heads, depth
+            )
     weights["output_dense.kernel"] = out_weight.transposed([1, 0]).reshaped(num_heads, depth, width)
     weights["output_dense.bias"] = out_bias
     if (in_bias is None) != (out_bias is None):
         raise CannotBind("one of the projections has a bias and the other has none")
     heads = layer(
-        "MultiHeadAttention", num_heads=num_heads, key_dim=depth, dropout=dropout, use_bias=in_bias is not None, weights=weights, training=dropout > 0
+        "MultiHeadAttention",
+        num_heads=num_heads,
+        key_dim=depth,
+        dropout=dropout,
+        use_bias=in_bias is not None,
+        weights=weights,
+        training=dropout > 0,
     )
     arguments: dict[str, object] = {}
     if key.value is not value.value:

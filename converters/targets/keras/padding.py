@@ -10,7 +10,8 @@ from collections.abc import Callable
 from dataclasses import replace
 
 from porter.converters.codegen.body import Body, Path
-from porter.converters.codegen.nodes import Construct, Expr, Invoke, Items, Literal, Repeat, transform
+from porter.converters.codegen.nodes import Expr, Items, Literal, transform
+from porter.converters.codegen.normal import Construct, Invoke, Repeat
 
 
 def explicit_padding(body: Body) -> Body:
@@ -38,12 +39,21 @@ def _with_layers(body: Body, amounts_of: Callable[[Expr], tuple[int, ...] | None
     definitions: dict[Path, Expr] = {}
     for path, definition in body.definitions.items():
         amounts = amounts_of(definition)
-        if amounts is None or not isinstance(definition, Construct) or len(path) != 1 or (f"{path[0]}_pad",) in body.definitions:
+        if (
+            amounts is None
+            or not isinstance(definition, Construct)
+            or len(path) != 1
+            or (f"{path[0]}_pad",) in body.definitions
+        ):
             definitions[path] = definition
             continue
         pads[path] = (f"{path[0]}_pad",)
-        definitions[pads[path]] = Construct(f"ZeroPadding{len(amounts)}D", (("padding", Literal(amounts if len(amounts) > 1 else amounts[0])),))
-        definitions[path] = replace(definition, kwargs=tuple((n, Literal("valid") if n == "padding" else v) for n, v in definition.kwargs))
+        definitions[pads[path]] = Construct(
+            f"ZeroPadding{len(amounts)}D", (("padding", Literal(amounts if len(amounts) > 1 else amounts[0])),)
+        )
+        definitions[path] = replace(
+            definition, kwargs=tuple((n, Literal("valid") if n == "padding" else v) for n, v in definition.kwargs)
+        )
 
     def change(part: Expr) -> Expr | None:
         if isinstance(part, Invoke) and part.path in pads:
@@ -66,13 +76,19 @@ def _in_list(body: Body, amounts_of: Callable[[Expr], tuple[int, ...] | None]) -
         amounts = amounts_of(item)
         padded = bool(items) and isinstance(items[-1], Construct) and items[-1].cls.startswith("ZeroPadding")
         if amounts is not None and isinstance(item, Construct) and not padded:
-            items.append(Construct(f"ZeroPadding{len(amounts)}D", (("padding", Literal(amounts if len(amounts) > 1 else amounts[0])),)))
+            items.append(
+                Construct(
+                    f"ZeroPadding{len(amounts)}D", (("padding", Literal(amounts if len(amounts) > 1 else amounts[0])),)
+                )
+            )
             item = replace(item, kwargs=tuple((n, Literal("valid") if n == "padding" else v) for n, v in item.kwargs))
         moved[index] = len(items)
         items.append(item)
     variables = [replace(v, path=(moved[int(v.path[0])], *v.path[1:])) for v in body.variables]
     children = {(moved[int(path[0])], *path[1:]): child for path, child in body.children.items()}
-    return replace(body, definitions={**body.definitions, (): Items(tuple(items), "[]")}, variables=variables, children=children)
+    return replace(
+        body, definitions={**body.definitions, (): Items(tuple(items), "[]")}, variables=variables, children=children
+    )
 
 
 def _amounts(definition: Expr) -> tuple[int, ...] | None:
@@ -83,5 +99,8 @@ def _amounts(definition: Expr) -> tuple[int, ...] | None:
     if given.get("padding") != "same":
         return None
     rank = int(definition.cls[-2])
-    sizes, dilations = (given[name] if isinstance(given.get(name), tuple) else (given.get(name, 1),) * rank for name in ("kernel_size", "dilation_rate"))
+    sizes, dilations = (
+        given[name] if isinstance(given.get(name), tuple) else (given.get(name, 1),) * rank
+        for name in ("kernel_size", "dilation_rate")
+    )
     return tuple((k - 1) * d // 2 for k, d in zip(sizes, dilations, strict=True))

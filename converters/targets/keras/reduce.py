@@ -71,10 +71,10 @@ def arg_extremum(x: Tensor, *, op: str, out: Tensor, axis: int, keepdims: int, s
 def top_k(x: Tensor, k: Dims, *, outs: list[Tensor], axis: int, largest: int, sorted: int) -> Expr:
     """Always sorted: ONNX leaves the order open otherwise. Of equals, both take the first."""
     indices = outs[1]
-    plain = largest and axis in (-1, x.rank - 1)
-    if plain and isinstance(as_int64(indices, indices), type(indices)):
+    last = axis in (-1, x.rank - 1)
+    if largest and last and as_int64(indices, indices) is indices:
         return call("ops.top_k", x, k[0])
-    return call("top_k", x, k[0], axis=axis, largest=bool(largest))
+    return call("top_k", x, k[0], axis=None if last else axis, largest=None if largest else False)
 
 
 @keras_op("CumSum", axes=["axis"])

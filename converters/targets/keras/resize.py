@@ -50,7 +50,7 @@ def resize(
         raise CannotBind(f"{coordinate_transformation_mode} coordinates, {keep_aspect_ratio_policy} aspect ratio")
     found_scales, found_sizes = _spatial(x, scales, sizes, axes)
     factors = _whole_factors(x, out, found_scales)
-    if mode == "nearest" and factors and _repeats(coordinate_transformation_mode, nearest_mode):
+    if mode == "nearest" and factors and _repeats(factors, coordinate_transformation_mode, nearest_mode):
         size: Any = factors[0] if len(factors) == 1 else factors
         return layer(f"UpSampling{len(factors)}D", size=size)(x)
     given: dict[str, Any] = {"size": found_sizes, "scale": found_scales}
@@ -115,8 +115,13 @@ def _whole_factors(x: Tensor, out: Ref, scales: tuple[Any, ...] | None) -> tuple
     return tuple(1 if a == b else int(b) // int(a) for a, b in pairs)
 
 
-def _repeats(coordinates: str, rounding: str) -> bool:
-    """Whether a whole factor repeats every element that often."""
+def _repeats(factors: Ints, coordinates: str, rounding: str) -> bool:
+    """Whether a whole factor repeats every element that often.
+
+    The float32 reciprocals of 41, 47 and others are too small: with them torch repeats unevenly.
+    """
+    if max(factors) > 32:
+        return False
     if coordinates == "asymmetric":
         return rounding == "floor"
     return coordinates == "half_pixel" and rounding in ("round_prefer_floor", "round_prefer_ceil")

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from porter.converters.codegen.nodes import Binary, Call, Construct, Expr, Literal
+from porter.converters.codegen.nodes import Binary, Call, Expr, Literal
+from porter.converters.codegen.normal import Construct
 
 _LAYERS = {"ops.relu": "ReLU"}
 _ACTIVATIONS = (
-    "relu6", "sigmoid", "tanh", "softplus", "softsign", "silu", "gelu", "selu", "elu", "hard_sigmoid", "hard_swish", "hard_silu", "mish",
-    "log_softmax", "softmax", "leaky_relu", "celu", "exp",
+    "relu6", "sigmoid", "tanh", "softplus", "softsign", "silu", "gelu", "selu", "elu", "hard_sigmoid",
+    "hard_swish", "hard_silu", "mish", "log_softmax", "softmax", "leaky_relu", "celu", "exp",
 )  # fmt: skip
 
 
@@ -30,15 +31,29 @@ def _by_name(func: str, rest: list[object], kwargs: dict[str, object]) -> Constr
     name = func.removeprefix("ops.")
     if name in ("leaky_relu", "elu", "celu") and kwargs:
         if name == "leaky_relu":
-            return Construct("LeakyReLU", (("negative_slope", Literal(kwargs["negative_slope"])),)) if set(kwargs) == {"negative_slope"} else None
-        return Construct("ELU", (("alpha", Literal(kwargs["alpha"])),)) if name == "elu" and set(kwargs) == {"alpha"} else None
+            return (
+                Construct("LeakyReLU", (("negative_slope", Literal(kwargs["negative_slope"])),))
+                if set(kwargs) == {"negative_slope"}
+                else None
+            )
+        return (
+            Construct("ELU", (("alpha", Literal(kwargs["alpha"])),))
+            if name == "elu" and set(kwargs) == {"alpha"}
+            else None
+        )
     if name == "gelu" and kwargs.get("approximate", True) is False and not rest:
         return Construct("Activation", (("activation", Literal("gelu")),))
     if name in ("softmax", "log_softmax") and kwargs.get("axis", -1) == -1 and not rest:
         return Construct("Activation", (("activation", Literal(name)),))
     if name in _ACTIVATIONS and not kwargs and not rest and name != "gelu":
         return Construct("Activation", (("activation", Literal(name)),))
-    if func == "ops.reshape" and len(rest) == 1 and isinstance(rest[0], tuple) and rest[0][0] == -1 and -1 not in rest[0][1:]:
+    if (
+        func == "ops.reshape"
+        and len(rest) == 1
+        and isinstance(rest[0], tuple)
+        and rest[0][0] == -1
+        and -1 not in rest[0][1:]
+    ):
         return Construct("Reshape", (("target_shape", Literal(rest[0][1:])),))
     if func == "ops.mean" and kwargs.get("keepdims") is True and kwargs.get("axis") in ((1, 2), (1,), (1, 2, 3)):
         rank = len(kwargs["axis"])  # type: ignore[arg-type]

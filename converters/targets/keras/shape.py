@@ -63,7 +63,8 @@ def reshape_computed(x: Tensor, shape: Tensor, *, allowzero: int) -> Expr:
 
 @keras_op("Flatten", layout="fixed")
 def flatten(x: Tensor, *, axis: int, out: Tensor) -> Expr:
-    if axis == 1 and x.rank > 2:
+    """A layer forgets what it can't multiply: a size that is known all the same must be said."""
+    if axis == 1 and x.rank > 2 and (not isinstance(out.shape[1], int) or all(isinstance(d, int) for d in x.shape[1:])):
         return layer("Flatten")(x)
     if axis in (0, x.rank):
         return call("ops.reshape", x, (1, -1) if axis == 0 else (-1, 1))
@@ -231,6 +232,11 @@ def tile_computed(x: Tensor, repeats: Tensor) -> Expr:
 _MODES = {"constant": "ops.pad", "reflect": "ops.pad", "edge": "pad_edge", "wrap": "pad_wrap"}
 
 
+def _negative(side: int | Size) -> int:
+    """A padding that crops, else 0."""
+    return side if isinstance(side, int) and side < 0 else 0
+
+
 @keras_op("Pad", vectors=["pads"])
 def pad(x: Tensor, pads: Dims, value: Tensor | None = None, axes: Ints | None = None, *, mode: str) -> Expr:
     """Negative numbers crop, which Keras leaves to slices."""
@@ -238,11 +244,11 @@ def pad(x: Tensor, pads: Dims, value: Tensor | None = None, axes: Ints | None = 
     pairs: list[tuple[int | Size, int | Size]] = [(0, 0)] * x.rank
     for axis, begin, end in zip(axes if axes is not None else range(x.rank), pads[:count], pads[count:], strict=True):
         pairs[axis] = (begin, end)
-    cropped = [tuple(-side if isinstance(side, int) and side < 0 else 0 for side in pair) for pair in pairs]
+    cropped = [(_negative(begin), _negative(end)) for begin, end in pairs]
     kept: Expr = x
     if any(begin or end for begin, end in cropped):
-        kept = x[tuple(Literal(slice(begin or None, -end or None)) for begin, end in cropped)]
-        pairs = [tuple(0 if isinstance(side, int) and side < 0 else side for side in pair) for pair in pairs]
+        kept = x[tuple(Literal(slice(-begin or None, end or None)) for begin, end in cropped)]
+        pairs = [(0 if _negative(begin) else begin, 0 if _negative(end) else end) for begin, end in pairs]
     if all(side == 0 for pair in pairs for side in pair):
         return kept
     if mode != "constant":

@@ -24,6 +24,8 @@ def attention(
     enable_gqa: bool = False,
 ) -> Value:
     """ONNX takes (batch, heads, time, depth); other ranks are brought to it."""
+    if dropout_p:
+        raise UnsupportedError("attention dropout that is active in eval mode: its result is random")
     rank = len(query.shape)
     if rank == 3:
         query, key, value = (op.Unsqueeze(t, [1]) for t in (query, key, value))
@@ -33,7 +35,15 @@ def attention(
         raise UnsupportedError(
             f"scaled_dot_product_attention of rank {rank}; reshape it to (batch, heads, time, depth)"
         )
-    y = op.Attention(
-        query, key, value, attn_mask, is_causal=int(is_causal), scale=None if scale is None else float(scale)
-    )
+    number = None if scale is None else float(scale)
+    y = op.Attention(query, key, value, attn_mask, is_causal=int(is_causal), scale=number)
+    if attn_mask is not None:
+        y = _blank_where_nothing_is_seen(op, y, attn_mask)
     return op.Squeeze(y, [1]) if rank == 3 else y
+
+
+def _blank_where_nothing_is_seen(op: Builder, y: Value, mask: Value) -> Value:
+    """A query whose keys are all masked gets zeros in torch; softmax over nothing would be NaN."""
+    seen = mask if mask.dtype == ir.DataType.BOOL else op.Greater(mask, op.constant(float("-inf"), mask))
+    seen = op.Cast(op.ReduceMax(op.Cast(seen, to=int(ir.DataType.INT32)), [-1], keepdims=1), to=int(ir.DataType.BOOL))
+    return op.Where(seen, y, op.constant(0, y))

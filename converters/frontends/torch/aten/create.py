@@ -36,8 +36,13 @@ def empty(op: Builder, *_: Any, **__: Any) -> Value:
     return _filled(op, 0)
 
 
-@aten("full", "new_full", "full_like")
+@aten("full", "full_like")
 def full(op: Builder, _: Any, number: Any, **__: Any) -> Value:
+    return _filled(op, number)
+
+
+@aten("new_full")
+def new_full(op: Builder, _: Any, size: Any, number: Any, **__: Any) -> Value:
     return _filled(op, number)
 
 

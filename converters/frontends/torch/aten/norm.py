@@ -11,6 +11,7 @@ import onnx_ir as ir
 from porter.converters.frontends.torch.builder import Builder
 from porter.converters.frontends.torch.table import aten
 from porter.converters.opset import TRAINING
+from porter.errors import UnsupportedError
 
 Value = ir.Value
 
@@ -36,13 +37,15 @@ def batch_norm(
 
     Without running statistics the batch's own are used in inference too: then it is arithmetic.
     """
-    channels = int(x.shape[1])
+    if training and running_mean is not None:
+        raise UnsupportedError("batch_norm that updates its statistics in eval mode; pass training=self.training")
     if running_mean is None or running_var is None:
         axes = [0, *range(2, len(x.shape))]
         centred = op.Sub(x, op.ReduceMean(x, axes, keepdims=1))
         variance = op.ReduceMean(op.Mul(centred, centred), axes, keepdims=1)
         y = op.Div(centred, op.Sqrt(op.Add(variance, op.constant(eps, x))))
         return _affine(op, y, weight, bias)
+    channels = int(x.shape[1])
     facts = {"affine": weight is not None}
     return op.BatchNormalization(
         x,

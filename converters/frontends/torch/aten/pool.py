@@ -98,12 +98,14 @@ def _padded_average(op: Builder, x: Value, kernel: list[int], strides: list[int]
     rank = len(kernel)
     padded = op.Pad(x, [0, 0, *pads] * 2, op.constant(0, x))
     y = op.AveragePool(padded, kernel_shape=kernel, strides=strides, ceil_mode=1, count_include_pad=0)
-    sizes = (op.shape or [])[-rank:]
-    if all(isinstance(size, int) for size in [*sizes, *list(x.shape)[-rank:]]):
-        spans = zip(list(x.shape)[-rank:], kernel, strides, pads, strict=True)
-        if [-(-(n + 2 * p - k) // s) + 1 for n, k, s, p in spans] == sizes:
+    spatial = list(x.shape)[-rank:]
+    if all(isinstance(size, int) for size in spatial):
+        spans = list(zip(spatial, kernel, strides, pads, strict=True))
+        if all(-(-(n + 2 * p - k) // s) * s < n + p for n, k, s, p in spans):
             return y
-    ends = op.vector([size if isinstance(size, int) else op.size(size) for size in sizes])
+    steps = op.tensor(np.asarray(strides, dtype=np.int64))
+    more = [p + s - 1 for p, s in zip(pads, strides, strict=True)]
+    ends = op.Div(op.Add(op.Shape(x, start=2), op.tensor(np.asarray(more, dtype=np.int64))), steps)
     return op.Slice(y, [0] * rank, ends, list(range(2, rank + 2)), [1] * rank)
 
 
@@ -120,7 +122,7 @@ def _adaptive(rank: int) -> None:
             return op.ReduceMax(x, [axis - rank for axis in range(rank)], keepdims=1), None
         return _adaptive_general(op, x, sizes, op.ReduceMax, op.MaxPool), None
 
-    aten(f"adaptive_avg_pool{rank}d", f"_adaptive_avg_pool{rank}d")(rule)
+    aten(f"adaptive_avg_pool{rank}d", *([f"_adaptive_avg_pool{rank}d"] if rank > 1 else []))(rule)
     aten(f"adaptive_max_pool{rank}d")(max_rule)
 
 

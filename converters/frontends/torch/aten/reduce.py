@@ -177,3 +177,15 @@ def argsort(op: Builder, x: Value, dim: int = -1, descending: bool = False, stab
 @aten("cumsum")
 def cumsum(op: Builder, x: Value, dim: int, dtype: Any = None) -> Value:
     return op.CumSum(op.cast(x, op.dtype), op.constant(dim, ir.DataType.INT64))
+
+
+@aten("std_mean.correction")
+def std_mean(
+    op: Builder, x: Value, dim: Axes = None, *, correction: float | None = None, keepdim: bool = False
+) -> tuple[Value, Value]:
+    return std(op, x, dim, correction=correction, keepdim=keepdim), op.ReduceMean(x, _axes(dim), keepdims=int(keepdim))
+
+
+@aten("aminmax")
+def aminmax(op: Builder, x: Value, *, dim: int | None = None, keepdim: bool = False) -> tuple[Value, Value]:
+    return amin(op, x, dim, keepdim), amax(op, x, dim, keepdim)

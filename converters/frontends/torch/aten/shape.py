@@ -10,13 +10,14 @@ import onnx_ir as ir
 from porter.converters.frontends.torch.builder import Builder
 from porter.converters.frontends.torch.dtypes import from_torch
 from porter.converters.frontends.torch.table import aten
+from porter.errors import UnsupportedError
 
 Value = ir.Value
 _END = 2**63 - 1
 
 
 @aten(
-    "alias", "detach", "contiguous", "clone", "lift_fresh_copy", "lift_fresh", "expand_copy", "_conj", "resolve_conj",
+    "alias", "detach", "contiguous", "clone", "lift_fresh_copy", "lift_fresh", "resolve_conj",
     "resolve_neg", "positive", "lift",
 )  # fmt: skip
 def same(op: Builder, x: Value, **_: Any) -> Value:
@@ -39,10 +40,13 @@ def reshape(op: Builder, x: Value, *_: Any) -> Value:
 
 @aten("view.dtype")
 def view_dtype(op: Builder, x: Value, dtype: Any) -> Value:
-    return op.BitCast(x, to=int(from_torch(dtype))) if x.dtype != from_torch(dtype) else x
+    """The same bits read as another type have no counterpart."""
+    if x.dtype != from_torch(dtype):
+        raise UnsupportedError(f"the bits of a tensor viewed as {dtype}; convert it with .to() if its values are meant")
+    return x
 
 
-@aten("expand", "expand_as", "broadcast_to")
+@aten("expand", "expand_as", "broadcast_to", "expand_copy")
 def expand(op: Builder, x: Value, *_: Any, **__: Any) -> Value:
     return op.Expand(x, op.shape_of_output())
 
@@ -74,7 +78,12 @@ def transpose(op: Builder, x: Value, dim0: int = 0, dim1: int = 1) -> Value:
     return op.Transpose(x, perm=perm)
 
 
-@aten("numpy_T", "mT", "adjoint")
+@aten("numpy_T")
+def transpose_all(op: Builder, x: Value) -> Value:
+    return op.Transpose(x, perm=list(reversed(range(len(x.shape)))))
+
+
+@aten("mT", "adjoint")
 def transpose_last(op: Builder, x: Value) -> Value:
     rank = len(x.shape)
     return op.Transpose(x, perm=[*range(rank - 2), rank - 1, rank - 2])
@@ -176,10 +185,20 @@ def roll(op: Builder, x: Value, shifts: Any, dims: Any = ()) -> Value:
 
 
 def _rolled(op: Builder, x: Value, shift: int, dim: int) -> Value:
-    if shift == 0:
-        return x
-    tail = op.Slice(x, [-shift], [_END], [dim], [1])
-    return op.Concat(tail, op.Slice(x, [0], [-shift], [dim], [1]), axis=dim)
+    """The tail before the head; where they part is worked out when the size is known."""
+    size = x.shape[dim] if x.shape is not None else None
+    if isinstance(size, int):
+        start = -shift % size if size else 0
+        if start == 0:
+            return x
+        cut = op.vector([start])
+    else:
+        dim %= len(op.shape or [1])
+        cut = op.Mod(op.constant([-shift], ir.DataType.INT64), op.Shape(x, start=dim, end=dim + 1))
+    shape = x.shape
+    rolled = op.Concat(op.Slice(x, cut, [_END], [dim], [1]), op.Slice(x, [0], cut, [dim], [1]), axis=dim)
+    rolled.shape = shape
+    return rolled
 
 
 @aten("repeat", "tile")
@@ -225,28 +244,44 @@ _padding("edge", "replication")
 
 
 def _pad(op: Builder, x: Value, pad: Sequence[Any], mode: str, fill: Value | None) -> Value:
-    """torch lists (begin, end) from the last axis backwards and crops on negative numbers, as ONNX does."""
+    """torch lists (begin, end) from the last axis backwards; negative numbers crop, which is a Slice of its own."""
     rank = len(x.shape)
     count = len(pad) // 2
     begins = [0] * (rank - count) + [pad[2 * i] for i in reversed(range(count))]
     ends = [0] * (rank - count) + [pad[2 * i + 1] for i in reversed(range(count))]
-    return op.Pad(x, op.vector([*begins, *ends]), fill, mode=mode)
+    negative = [
+        (isinstance(b, int) and b < 0) or (isinstance(e, int) and e < 0) for b, e in zip(begins, ends, strict=True)
+    ]
+    axes = [axis for axis, crops in enumerate(negative) if crops]
+    if axes:
+        starts = [max(-begins[axis], 0) if isinstance(begins[axis], int) else 0 for axis in axes]
+        stops = [ends[axis] if isinstance(ends[axis], int) and ends[axis] < 0 else _END for axis in axes]
+        x = op.Slice(x, starts, stops, axes, [1] * len(axes))
+    sizes = [max(size, 0) if isinstance(size, int) else size for size in [*begins, *ends]]
+    if all(isinstance(size, int) and size == 0 for size in sizes):
+        return x
+    return op.Pad(x, op.vector(sizes), fill, mode=mode)
 
 
 @aten("pixel_shuffle")
 def pixel_shuffle(op: Builder, x: Value, upscale_factor: int) -> Value:
-    return op.DepthToSpace(x, blocksize=upscale_factor, mode="CRD")
+    rank = len(x.shape)
+    if rank == 4:
+        return op.DepthToSpace(x, blocksize=upscale_factor, mode="CRD")
+    images = op.Reshape(x, op.Concat(op.vector([-1]), op.Shape(x, start=rank - 3), axis=0))
+    return op.Reshape(op.DepthToSpace(images, blocksize=upscale_factor, mode="CRD"), op.shape_of_output())
 
 
 @aten("pixel_unshuffle")
 def pixel_unshuffle(op: Builder, x: Value, downscale_factor: int) -> Value:
     """ONNX's SpaceToDepth orders channels by block first, torch by channel first: so blocks are moved behind."""
-    r, (batch, channels) = downscale_factor, list(x.shape)[:2]
+    r = downscale_factor
+    rank = len(x.shape)
+    x = x if rank == 4 else op.Reshape(x, op.Concat(op.vector([-1]), op.Shape(x, start=rank - 3), axis=0))
     blocks = op.SpaceToDepth(x, blocksize=r)
-    size = op.Shape(blocks, start=2, end=4)
-    lead = op.Shape(x, start=0, end=1) if not isinstance(batch, int) else op.vector([batch])
-    apart = op.Reshape(blocks, op.Concat(lead, op.vector([r * r, channels]), size, axis=0))
-    return op.Reshape(op.Transpose(apart, perm=[0, 2, 1, 3, 4]), op.shape_of_output())
+    apart = [op.Shape(x, start=0, end=1), op.vector([r * r]), op.Shape(x, start=1, end=2), op.Shape(blocks, start=2)]
+    moved = op.Transpose(op.Reshape(blocks, op.Concat(*apart, axis=0)), perm=[0, 2, 1, 3, 4])
+    return op.Reshape(moved, op.shape_of_output())
 
 
 @aten("channel_shuffle")

@@ -172,7 +172,7 @@ def cdist(op: Builder, x: Value, other: Value, p: float = 2.0, compute_mode: int
     return op.Pow(total, op.constant(1 / p, x))
 
 
-@aten("_weight_norm", "_weight_norm_interface")
+@aten("_weight_norm")
 def weight_norm(op: Builder, v: Value, g: Value, dim: int = 0) -> Value:
     """A direction and a length for every slice along `dim`."""
     rank = len(v.shape)

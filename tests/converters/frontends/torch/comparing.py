@@ -29,6 +29,8 @@ _REPLACED = [
     "GroupNormalization",
     "Gelu",
     "Erf",
+    "ConvTranspose",
+    "RNN",
     "AffineGrid",
     "GridSample",
     "Resize",

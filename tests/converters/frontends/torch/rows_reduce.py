@@ -67,11 +67,12 @@ def _spreads() -> list[Row]:
         row("var.dim", lambda x: x.var(1), X, also=OTHER),
         row("var.dim", lambda x: x.var((0, 1), unbiased=False), X),
         row("var.dim", lambda x: x.var(-1), X, also=OTHER),
-        row("var", lambda x: x.var(), X, also=OTHER),
-        row("var", lambda x: x.var(unbiased=False), X),
+        row("var", lambda x: aten.var.default(x), X, also=OTHER),
+        row("var", lambda x: aten.var.default(x, False), X),
         row("std.correction", lambda x: x.std(1, correction=0), X),
         row("std.dim", lambda x: x.std(1, keepdim=True), X),
-        row("std", lambda x: x.std(), X),
+        row("std", lambda x: aten.std.default(x), X),
+        row("var.correction", lambda x: x.var(), X, also=OTHER),
         row("var_mean.correction", lambda x: torch.var_mean(x, 1, correction=0), X),
         row("std_mean.correction", lambda x: torch.std_mean(x, 1, correction=1), X),
     ]
@@ -97,12 +98,6 @@ def _norms() -> list[Row]:
         ),
         row("_cdist_forward", lambda x, y: aten._cdist_forward.default(x, y, 2.0, None), floats(3, 4), floats(5, 4)),
         row("_weight_norm", lambda v, g: torch._weight_norm(v, g, 0), floats(3, 4), floats(3, 1)),
-        row(
-            "_weight_norm_interface",
-            lambda v, g: aten._weight_norm_interface.default(v, g, 0)[0],
-            floats(3, 4),
-            floats(3, 1),
-        ),
     ]
 
 
@@ -113,10 +108,10 @@ def _orders() -> list[Row]:
         row("topk", lambda x: x.topk(2, dim=1, largest=False), X),
         row("sort", lambda x: x.sort(1), X),
         row("sort", lambda x: x.sort(-1, descending=True), X, also=OTHER),
-        row("sort.stable", lambda x: x.sort(1, stable=True), TIES),
-        row("sort.stable", lambda x: x.sort(1, stable=True, descending=True), TIES),
+        row("sort.stable", lambda x: torch.sort(x, dim=1, stable=True), TIES),
+        row("sort.stable", lambda x: torch.sort(x, dim=1, stable=True, descending=True), TIES),
         row("argsort", lambda x: x.argsort(1), X),
-        row("argsort.stable", lambda x: x.argsort(1, stable=True), TIES),
+        row("argsort.stable", lambda x: torch.argsort(x, dim=1, stable=True), TIES),
         row("cumsum", lambda x: x.cumsum(1), X, also=OTHER),
         row("cumsum", lambda x: x.cumsum(-1), flags(2, 3)),
         row("cumprod", lambda x: x.cumprod(1), X),

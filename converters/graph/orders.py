@@ -1,0 +1,59 @@
+"""Orders of axes: how a value is stored, against the order that ONNX gives it."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import dataclass
+
+import onnx_ir as ir
+
+from porter.converters.opset import SCOPE
+
+Order = tuple[int, ...]
+# On nodes after this pass: the stored axis of the channels, for operators whose channel axis is no attribute.
+CHANNEL_AXIS = "porter.channel_axis"
+# On values after this pass: the names of the graph's own values that it stands for, joined by "|".
+NAMES = "porter.names"
+
+
+@dataclass(frozen=True)
+class Stored:
+    """How a value is stored. `native`: its order comes from a spatial operator, not from a transpose of the source.
+
+    `features` says that axis 1 is a flattened (C, H, …) stored channels last: (source sizes, order of them).
+    """
+
+    value: ir.Value
+    order: Order
+    native: bool = False
+    features: tuple[tuple[int, ...], Order] | None = None
+    scope: str = ""  # the module with a class of its own in which a transpose renamed the axes
+
+
+@dataclass(frozen=True)
+class Interface:
+    """The stored order of each graph input and output; the identity where nothing changed."""
+
+    inputs: list[Order]
+    outputs: list[Order]
+
+
+def identity(rank: int) -> Order:
+    """The source's own order."""
+    return tuple(range(rank))
+
+
+def channels_last(rank: int) -> Order:
+    """Batch, spatial axes, channels."""
+    return (0, *range(2, rank), 1) if rank >= 3 else identity(rank)
+
+
+def class_scope(node: ir.Node) -> str:
+    """The innermost module of the author's own (or a composite of the library) that a node belongs to."""
+    scope = json.loads(node.metadata_props.get(SCOPE, "[]"))
+    own = [
+        path
+        for path, _, cls in scope
+        if not cls.startswith("torch.nn.") or cls.rpartition(".")[2].startswith(("Transformer", "MultiheadAttention"))
+    ]
+    return own[-1] if own else ""

@@ -1,0 +1,252 @@
+"""Operators whose result has other axes than their operand, and what layout makes of them.
+
+Each handler gets the running pass and a node, and says whether it settled the node; if not, the operator's own stance
+decides.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import TYPE_CHECKING
+
+import numpy as np
+import onnx_ir as ir
+
+from porter.converters.graph.canonical import constant_of
+from porter.converters.graph.orders import Stored, channels_last, class_scope, identity
+from porter.converters.graph.products import absorbed, batch_norm, product
+from porter.converters.graph.regroup import regrouped
+
+if TYPE_CHECKING:
+    from porter.converters.graph.layout import LayoutPass
+
+CHANGES_RANK = {"Transpose", "Reshape", "Flatten", "Squeeze", "Unsqueeze", "Gather"}
+
+
+def _transpose(run: LayoutPass, node: ir.Node) -> bool:
+    """Only renames axes: nothing moves until an operator asks for it."""
+    value = node.inputs[0]
+    assert value is not None
+    stored = run.at(value)
+    perm = tuple(node.attributes["perm"].as_ints())
+    order = tuple(perm.index(axis) for axis in stored.order)
+    # An image brought back to channels first (ConvNeXt's permute) is stored as every image is.
+    native = stored.native or (len(order) >= 4 and order == channels_last(len(order)))
+    run.state[node.outputs[0]] = Stored(stored.value, order, native, scope=class_scope(node))
+    run.transposed[node.outputs[0]] = node
+    run.also_named(stored.value, node.outputs[0])
+    return True
+
+
+def _reshape(run: LayoutPass, node: ir.Node) -> bool:
+    """Stays in the stored order when whole groups of axes are merged or split there too."""
+    value, out = node.inputs[0], node.outputs[0]
+    assert value is not None
+    stored = run.at(value)
+    before, after = run.source_shape[value], run.source_shape[out]
+    if stored.features is not None or stored.order == identity(len(before)):
+        run.fixed(node)
+        return True
+    order = regrouped(before, after, stored.order)
+    if order is not None:
+        node.replace_input_with(0, stored.value)
+        run.set(out, order, native=stored.native)
+        return True
+    if (
+        len(after) == 2
+        and before[:1] == after[:1]
+        and all(isinstance(d, int) for d in before[1:])
+        and absorbed(run, out)
+    ):
+        node.replace_input_with(0, stored.value)
+        inner = tuple(axis - 1 for axis in stored.order if axis != 0)
+        if stored.order[0] == 0:
+            run.set(out, identity(2), features=(tuple(int(d) for d in before[1:]), inner))
+            return True
+    run.fixed(node)
+    return True
+
+
+def _axes_input(node: ir.Node) -> list[int] | None:
+    array = constant_of(node.inputs[1]) if len(node.inputs) > 1 else None
+    return None if array is None else [int(axis) for axis in array.reshape(-1)]
+
+
+def _squeeze(run: LayoutPass, node: ir.Node) -> bool:
+    value = node.inputs[0]
+    assert value is not None
+    stored, axes = run.at(value), _axes_input(node)
+    rank = len(stored.order)
+    if axes is None or stored.order == identity(rank):
+        return False
+    gone = {axis % rank for axis in axes}
+    kept = [axis for axis in range(rank) if axis not in gone]
+    node.replace_input_with(0, stored.value)
+    node.replace_input_with(
+        1, run.constant(np.asarray(sorted(stored.order.index(axis) for axis in gone), dtype=np.int64))
+    )
+    run.set(node.outputs[0], tuple(kept.index(axis) for axis in stored.order if axis not in gone), native=stored.native)
+    return True
+
+
+def _unsqueeze(run: LayoutPass, node: ir.Node) -> bool:
+    """A new axis is stored before the axis that follows it in the source, or last."""
+    value = node.inputs[0]
+    assert value is not None
+    stored, axes = run.at(value), _axes_input(node)
+    if axes is None or stored.order == identity(len(stored.order)):
+        return False
+    rank = len(stored.order) + len(axes)
+    new = sorted(axis % rank for axis in axes)
+    old = [axis for axis in range(rank) if axis not in new]
+    order = [old[axis] for axis in stored.order]
+    for axis in new:
+        follower = next((position for position, other in enumerate(order) if other == axis + 1), len(order))
+        order.insert(follower, axis)
+    node.replace_input_with(0, stored.value)
+    node.replace_input_with(1, run.constant(np.asarray([order.index(axis) for axis in new], dtype=np.int64)))
+    run.set(node.outputs[0], tuple(order), native=stored.native)
+    return True
+
+
+def _gather(run: LayoutPass, node: ir.Node) -> bool:
+    """A scalar index drops its axis, a vector of indices keeps it; any other result is made in the source's order."""
+    value, indices = node.inputs[0], node.inputs[1]
+    assert value is not None and indices is not None
+    stored = run.at(value)
+    rank = len(stored.order)
+    if stored.order == identity(rank) or run.rank(indices) > 1:
+        return False
+    axis = node.attributes["axis"].as_int() % rank
+    node.replace_input_with(0, stored.value)
+    node.attributes["axis"] = ir.AttrInt64("axis", stored.order.index(axis))
+    if run.rank(indices) == 1:
+        run.set(node.outputs[0], stored.order, native=stored.native)
+    else:
+        order = tuple(a - (a > axis) for a in stored.order if a != axis)
+        run.set(node.outputs[0], order, native=stored.native)
+    return True
+
+
+def _reduce(run: LayoutPass, node: ir.Node) -> bool:
+    value = node.inputs[0]
+    assert value is not None
+    stored, axes = run.at(value), _axes_input(node)
+    rank = len(stored.order)
+    if stored.order == identity(rank):
+        return False
+    gone = {axis % rank for axis in axes} if axes is not None else set(range(rank))
+    node.replace_input_with(0, stored.value)
+    if axes is not None:
+        node.replace_input_with(
+            1, run.constant(np.asarray(sorted(stored.order.index(axis) for axis in gone), dtype=np.int64))
+        )
+    if node.attributes["keepdims"].as_int():
+        run.set(node.outputs[0], stored.order, native=stored.native)
+    else:
+        kept = [axis for axis in range(rank) if axis not in gone]
+        run.set(
+            node.outputs[0], tuple(kept.index(axis) for axis in stored.order if axis not in gone), native=stored.native
+        )
+    return True
+
+
+def _arg_reduce(run: LayoutPass, node: ir.Node) -> bool:
+    value = node.inputs[0]
+    assert value is not None
+    stored = run.at(value)
+    rank = len(stored.order)
+    if stored.order == identity(rank):
+        return False
+    axis = node.attributes["axis"].as_int() % rank
+    node.replace_input_with(0, stored.value)
+    node.attributes["axis"] = ir.AttrInt64("axis", stored.order.index(axis))
+    if node.attributes["keepdims"].as_int():
+        run.set(node.outputs[0], stored.order, native=stored.native)
+    else:
+        run.set(node.outputs[0], tuple(a - (a > axis) for a in stored.order if a != axis), native=stored.native)
+    return True
+
+
+def _attention(run: LayoutPass, node: ir.Node) -> bool:
+    """Keras keeps time before heads: (batch, time, heads, depth)."""
+    if run.rank(node.inputs[0]) != 4 or len([v for v in node.inputs[4:] if v is not None]) > 0:  # type: ignore[arg-type]
+        return False
+    order = (0, 2, 1, 3)
+    for index in range(3):
+        node.replace_input_with(index, run.want(node.inputs[index], order, node))  # type: ignore[arg-type]
+    if len(node.inputs) > 3 and node.inputs[3] is not None:
+        mask = node.inputs[3]
+        node.replace_input_with(3, run.want(mask, identity(run.rank(mask)), node))
+    run.set(node.outputs[0], order)
+    return True
+
+
+def _recurrent(run: LayoutPass, node: ir.Node) -> bool:
+    """Batch first: the sequence is (time, batch, features) in ONNX and (batch, time, features) in the target."""
+    sequence = node.inputs[0]
+    assert sequence is not None
+    node.replace_input_with(0, run.want(sequence, (1, 0, 2), node))
+    for index, value in enumerate(node.inputs[1:], 1):
+        if value is not None:
+            node.replace_input_with(index, run.want(value, identity(run.rank(value)), node))
+    run.set(node.outputs[0], (1, 0, 2))
+    return True
+
+
+def _expand(run: LayoutPass, node: ir.Node) -> bool:
+    value, out = node.inputs[0], node.outputs[0]
+    assert value is not None
+    stored = run.at(value)
+    if stored.order == identity(len(stored.order)) or run.rank(out) != len(stored.order):
+        return False
+    node.replace_input_with(0, stored.value)
+    run.set(out, stored.order, native=stored.native)
+    return True
+
+
+def _shape_of(run: LayoutPass, node: ir.Node) -> bool:
+    """Sizes are read in the source's order; they are symbolic, so nothing needs to move."""
+    return True
+
+
+def _last_axes(run: LayoutPass, node: ir.Node) -> bool:
+    """LayerNormalization works on the last axes, which must be last and in order where it is stored too."""
+    value = node.inputs[0]
+    assert value is not None
+    stored = run.at(value)
+    rank = len(stored.order)
+    axis = node.attributes["axis"].as_int() % rank
+    tail = tuple(range(axis, rank))
+    if stored.order != identity(rank) and stored.order[axis:] == tail:
+        node.replace_input_with(0, stored.value)
+        run.set(node.outputs[0], stored.order, native=stored.native)
+        return True
+    run.fixed(node)
+    return True
+
+
+_REDUCTIONS = ("Mean", "Sum", "Max", "Min", "Prod", "L1", "L2", "LogSum", "LogSumExp", "SumSquare")
+HANDLERS: dict[str, Callable[[LayoutPass, ir.Node], bool]] = {
+    "Transpose": _transpose,
+    "Reshape": _reshape,
+    "Flatten": _reshape,
+    "MatMul": product,
+    "Gemm": product,
+    "porter::Linear": product,
+    "BatchNormalization": batch_norm,
+    "Squeeze": _squeeze,
+    "Unsqueeze": _unsqueeze,
+    "Gather": _gather,
+    "ArgMax": _arg_reduce,
+    "ArgMin": _arg_reduce,
+    "Attention": _attention,
+    "Expand": _expand,
+    "Shape": _shape_of,
+    "LayerNormalization": _last_axes,
+    "RMSNormalization": _last_axes,
+    "porter::LSTM": _recurrent,
+    "porter::GRU": _recurrent,
+    "porter::RNN": _recurrent,
+    **{f"Reduce{name}": _reduce for name in _REDUCTIONS},
+}

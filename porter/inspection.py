@@ -1,0 +1,140 @@
+"""`porter.inspect_model`: what a model is made of, and all that porter has no rule for."""
+
+from __future__ import annotations
+
+import json
+from collections import Counter, defaultdict
+from dataclasses import dataclass, field
+from typing import Any
+
+from porter.converters.problems import Problem
+from porter.errors import ExportError, InputError
+
+
+@dataclass(frozen=True)
+class Module:
+    """One module: `parameters` counts its own, shared ones at their first owner; `onnx` what it becomes."""
+
+    path: str
+    cls: str
+    parameters: int
+    buffers: int
+    operators: dict[str, int] = field(default_factory=dict)
+    onnx: dict[str, int] = field(default_factory=dict)
+
+
+@dataclass(frozen=True)
+class Inspection:
+    """A model's modules in order, and its problems; without any, the model can be written for the target."""
+
+    name: str
+    target: str
+    modules: list[Module]
+    parameters: int
+    trainable: int
+    problems: list[Problem]
+
+    @property
+    def operators(self) -> dict[str, int]:
+        """The source's operators in the whole model, the most frequent first."""
+        total: Counter[str] = Counter()
+        for module in self.modules:
+            total.update(module.operators)
+        return dict(total.most_common())
+
+    def lines(self) -> list[str]:
+        """For people: the tree, the operators, and what is missing."""
+        said = [f"{self.name}: {self.parameters:,} parameters, {self.trainable:,} of them trained", ""]
+        for module in self.modules:
+            depth = module.path.count(".") + bool(module.path)
+            label = module.path.rpartition(".")[2] or self.name
+            counted = f"  {module.parameters:,}" if module.parameters else ""
+            became = ", ".join(f"{op} {count}" if count > 1 else op for op, count in module.onnx.items())
+            said.append(
+                f"{'  ' * depth}{label} ({module.cls.rpartition('.')[2]}){counted}{f'  {became}' if became else ''}"
+            )
+        said += ["", *(f"{count:6}  {op}" for op, count in self.operators.items()), ""]
+        if not self.problems:
+            return [*said, f"every operator can be written for {self.target}"]
+        grouped = Counter((p.stage, p.operator, p.reason) for p in self.problems)
+        places: dict[Any, list[str]] = defaultdict(list)
+        for p in self.problems:
+            places[p.stage, p.operator, p.reason].append(f"{p.module or 'the model itself'} ({p.line})")
+        said.append(f"{len(self.problems)} node(s) cannot be ported:")
+        for key, count in grouped.items():
+            stage, operator, reason = key
+            where = "no translation from the source" if stage == "trace" else f"no rule for {stage}"
+            said.append(f"  {operator} ({count}x, {where}): {reason}")
+            said += [f"    {place}" for place in dict.fromkeys(places[key])]
+        return said
+
+    def to_json(self) -> dict[str, Any]:
+        """Plain data."""
+        return {
+            "name": self.name,
+            "target": self.target,
+            "parameters": self.parameters,
+            "trainable": self.trainable,
+            "modules": [{**vars(module), "class": module.cls} for module in self.modules],
+            "operators": self.operators,
+            "problems": [vars(problem) for problem in self.problems],
+            "portable": not self.problems,
+        }
+
+
+def inspect_model(model: Any, inputs: Any = None, to: str = "keras") -> Inspection:
+    """Look at a model that may or may not be portable.
+
+    Args:
+        model: an `nn.Module`.
+        inputs: example inputs, as `porter.port` takes them.
+        to: the target whose rules are looked at.
+
+    Raises:
+        InputError: there are no inputs, they do not fit, or it is no PyTorch model.
+    """
+    import torch
+
+    from porter.converters.frontends.torch.survey import UNTRANSLATED, Survey, survey
+    from porter.converters.opset import SCOPE
+    from porter.converters.pipeline import unsupported
+
+    if not isinstance(model, torch.nn.Module):
+        raise InputError(f"this version inspects PyTorch models (nn.Module), not a {type(model).__name__}")
+    if inputs is None:
+        raise InputError("no example inputs: give a tuple of positional arguments or a dict (--input, --inputs)")
+    try:
+        found = survey(model, inputs)
+    except ExportError as error:
+        found = Survey({}, [Problem("trace", type(model).__name__, "", "the whole model", str(error))], None)
+    problems, onnx = list(found.problems), defaultdict[str, Counter[str]](Counter)
+    if found.graph is not None:
+        problems += [p for p in unsupported(found.graph, to) if p.operator != "Untranslated"]
+        for node in found.graph.graph:
+            if node.domain != UNTRANSLATED:
+                scope = json.loads(node.metadata_props.get(SCOPE, "[]"))
+                onnx[scope[-1][0] if scope else ""][node.op_type] += 1
+    counted: set[int] = set()
+    modules = [
+        Module(
+            path,
+            f"{type(module).__module__}.{type(module).__qualname__}",
+            _count(module.parameters(recurse=False), counted),
+            _count(module.buffers(recurse=False), counted),
+            dict(found.operators.get(path, {})),
+            dict(onnx.get(path, {})),
+        )
+        for path, module in model.named_modules()
+    ]
+    parameters = list(model.parameters())
+    trained = sum(p.numel() for p in parameters if p.requires_grad)
+    return Inspection(type(model).__name__, to, modules, sum(p.numel() for p in parameters), trained, problems)
+
+
+def _count(tensors: Any, seen: set[int]) -> int:
+    total = 0
+    for tensor in tensors:
+        if id(tensor) not in seen:
+            seen.add(id(tensor))
+            total += tensor.numel()
+    return total
