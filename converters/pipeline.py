@@ -55,7 +55,7 @@ class Generated:
     def arrays(self, initializers: dict[str, np.ndarray]) -> dict[str, np.ndarray]:
         """The target's arrays from the source's."""
         return {
-            name: np.ascontiguousarray(weight.expr.evaluate(initializers)) for name, weight in self.variables.items()
+            name: np.asarray(weight.expr.evaluate(initializers), order="C") for name, weight in self.variables.items()
         }
 
     def weight_map(self) -> dict[str, Any]:
@@ -183,6 +183,8 @@ def _bound(
     problems: list[Problem] = []
 
     def bind(node: ir.Node) -> Any:
+        if node.outputs[0] in weights:
+            return None  # read where it is used, in the form that it is stored in
         path = _scope_path(node)
         used = {name for value in node.inputs if value in weights for name in weights[value].expr.sources()}
         shared = frozenset(name for name in used if owners.get(name, path) != path)

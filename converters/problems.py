@@ -4,6 +4,9 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+# What stands for a line where a problem has none.
+WHOLE = "the whole model"
+
 
 @dataclass(frozen=True)
 class Problem:

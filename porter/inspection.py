@@ -7,7 +7,7 @@ from collections import Counter, defaultdict
 from dataclasses import dataclass, field
 from typing import Any
 
-from porter.converters.problems import Problem
+from porter.converters.problems import WHOLE, Problem
 from porter.errors import ExportError, InputError
 
 
@@ -56,6 +56,8 @@ class Inspection:
         said += ["", *(f"{count:6}  {op}" for op, count in self.operators.items()), ""]
         if not self.problems:
             return [*said, f"every operator can be written for {self.target}"]
+        if len(self.problems) == 1 and self.problems[0].line == WHOLE:
+            return [*said, self.problems[0].reason]
         grouped = Counter((p.stage, p.operator, p.reason) for p in self.problems)
         places: dict[Any, list[str]] = defaultdict(list)
         for p in self.problems:
@@ -75,7 +77,7 @@ class Inspection:
             "target": self.target,
             "parameters": self.parameters,
             "trainable": self.trainable,
-            "modules": [{**vars(module), "class": module.cls} for module in self.modules],
+            "modules": [{("class" if key == "cls" else key): v for key, v in vars(m).items()} for m in self.modules],
             "operators": self.operators,
             "problems": [vars(problem) for problem in self.problems],
             "portable": not self.problems,
@@ -106,7 +108,7 @@ def inspect_model(model: Any, inputs: Any = None, to: str = "keras") -> Inspecti
     try:
         found = survey(model, inputs)
     except ExportError as error:
-        found = Survey({}, [Problem("trace", type(model).__name__, "", "the whole model", str(error))], None)
+        found = Survey({}, [Problem("trace", type(model).__name__, "", WHOLE, str(error))], None)
     problems, onnx = list(found.problems), defaultdict[str, Counter[str]](Counter)
     if found.graph is not None:
         problems += [p for p in unsupported(found.graph, to) if p.operator != "Untranslated"]

@@ -20,9 +20,9 @@ def canonicalize(model: ir.Model) -> ir.Model:
     _name_values(model.graph)
     common.LiftConstantsToInitializersPass(lift_all_constants=True, size_limit=0)(model)
     common.AddDefaultAttributesPass()(model)
-    _normalize_optional_axes(model.graph)
     fold_constants(model.graph)
     infer_shapes(model)
+    _explicit_axes(model.graph)
     _drop_identities(model.graph)
     common.RemoveUnusedNodesPass()(model)
     return model
@@ -105,8 +105,54 @@ def _drop_identities(graph: ir.Graph) -> None:
             graph.remove(node, safe=True)
 
 
-def _normalize_optional_axes(graph: ir.Graph) -> None:
-    """`noop_with_empty_axes` has a meaning only without axes."""
+def _explicit_axes(graph: ir.Graph) -> None:
+    """Every node says which axes it means: permutations, slices and pads of some axes only are spelled out in full."""
     for node in graph:
-        if node.op_type.startswith("Reduce") and len(node.inputs) > 1 and node.inputs[1] is not None:
+        rank = (
+            len(node.inputs[0].shape) if node.inputs and node.inputs[0] is not None and node.inputs[0].shape else None
+        )
+        if node.op_type.startswith("Reduce") and _names_axes(node):
             node.attributes.pop("noop_with_empty_axes", None)
+        elif node.op_type == "Transpose" and "perm" not in node.attributes and rank is not None:
+            node.attributes["perm"] = ir.AttrInt64s("perm", list(reversed(range(rank))))
+        elif node.op_type == "Slice" and (len(node.inputs) < 4 or node.inputs[3] is None):
+            _slice_axes(graph, node)
+        elif node.op_type == "Pad" and len(node.inputs) > 3 and node.inputs[3] is not None and rank is not None:
+            _full_pads(graph, node, rank)
+
+
+def _names_axes(node: ir.Node) -> bool:
+    axes = node.inputs[1] if len(node.inputs) > 1 else None
+    constant = constant_of(axes)
+    return axes is not None and (constant is None or constant.size > 0)
+
+
+def _slice_axes(graph: ir.Graph, node: ir.Node) -> None:
+    starts = node.inputs[1]
+    count = starts.shape[0] if starts is not None and starts.shape is not None else None
+    if isinstance(count, int):
+        node.resize_inputs(max(4, len(node.inputs)))
+        node.replace_input_with(3, _constant(graph, np.arange(count, dtype=np.int64)))
+
+
+def _full_pads(graph: ir.Graph, node: ir.Node, rank: int) -> None:
+    pads, axes = constant_of(node.inputs[1]), constant_of(node.inputs[3])
+    if pads is None or axes is None:
+        return
+    full = np.zeros((2, rank), np.int64)
+    full[:, [int(axis) % rank for axis in axes]] = pads.reshape(2, -1)
+    node.replace_input_with(1, _constant(graph, full.reshape(-1)))
+    node.resize_inputs(3)
+
+
+def _constant(graph: ir.Graph, array: np.ndarray) -> ir.Value:
+    """A new constant of the graph."""
+    value = ir.Value(
+        name=f"canonical_{len(graph.initializers)}",
+        shape=ir.Shape(array.shape),
+        type=ir.TensorType(ir.DataType.from_numpy(array.dtype)),
+        const_value=ir.tensor(array),
+    )
+    value.metadata_props[KIND] = "constant"
+    graph.register_initializer(value)
+    return value

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 import onnx_ir as ir
 
 from porter.converters.graph.fourier import restore_real_transforms
@@ -15,10 +17,9 @@ def restore(model: ir.Model) -> None:
     restore_recurrent(model)
     restore_real_transforms(model)
     for node in list(model.graph):
-        if node.op_type == "Add":
-            _linear(model.graph, node)
-        elif node.op_type == "Mul":
-            _silu(model.graph, node)
+        rewrite = _REWRITES.get(node.op_type)
+        if rewrite is not None and node.graph is model.graph:
+            rewrite(model.graph, node)
 
 
 def _only_use(value: ir.Value | None, op_type: str) -> ir.Node | None:
@@ -81,3 +82,25 @@ def _silu(graph: ir.Graph, node: ir.Node) -> None:
         if sigmoid is not None and sigmoid.inputs[0] is x:
             _replace(graph, [sigmoid, node], "Silu", [x])
             return
+
+
+def _rsqrt(graph: ir.Graph, node: ir.Node) -> None:
+    """1 / sqrt(x)."""
+    root = _only_use(node.inputs[0], "Sqrt")
+    if root is not None:
+        _replace(graph, [root, node], "Rsqrt", [root.inputs[0]])
+
+
+def _not_equal(graph: ir.Graph, node: ir.Node) -> None:
+    """Not(a == b)."""
+    equal = _only_use(node.inputs[0], "Equal")
+    if equal is not None:
+        _replace(graph, [equal, node], "NotEqual", list(equal.inputs))
+
+
+_REWRITES: dict[str, Callable[[ir.Graph, ir.Node], None]] = {
+    "Add": _linear,
+    "Mul": _silu,
+    "Reciprocal": _rsqrt,
+    "Not": _not_equal,
+}

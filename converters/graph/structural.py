@@ -205,11 +205,6 @@ def _expand(run: LayoutPass, node: ir.Node) -> bool:
     return True
 
 
-def _shape_of(run: LayoutPass, node: ir.Node) -> bool:
-    """Sizes are read in the source's order; they are symbolic, so nothing needs to move."""
-    return True
-
-
 def _last_axes(run: LayoutPass, node: ir.Node) -> bool:
     """LayerNormalization works on the last axes, which must be last and in order where it is stored too."""
     value = node.inputs[0]
@@ -242,7 +237,6 @@ HANDLERS: dict[str, Callable[[LayoutPass, ir.Node], bool]] = {
     "ArgMin": _arg_reduce,
     "Attention": _attention,
     "Expand": _expand,
-    "Shape": _shape_of,
     "LayerNormalization": _last_axes,
     "RMSNormalization": _last_axes,
     "porter::LSTM": _recurrent,

@@ -8,6 +8,13 @@ from typing import Any
 from porter.errors import UnsupportedError
 
 
+def with_rules() -> tuple[str, ...]:
+    """The targets that have a table: the sub-packages of this one."""
+    import pkgutil
+
+    return tuple(module.name for module in pkgutil.iter_modules(__path__) if module.ispkg)
+
+
 def coverage(target: str) -> list[dict[str, Any]]:
     """One row for each operator that a target's rules write, read from the rules themselves.
 
@@ -17,16 +24,17 @@ def coverage(target: str) -> list[dict[str, Any]]:
     Raises:
         UnsupportedError: there is no table for the target.
     """
+    import importlib
+
     import onnx
 
     from porter.converters.opset import OPSET
 
-    if target != "keras":
-        raise UnsupportedError(f"there are no rules for {target} yet; --target keras works")
-    from porter.converters.targets import keras
-
+    if target not in with_rules():
+        raise UnsupportedError(f"there are no rules for {target!r}; there are for {', '.join(with_rules())}")
+    table = importlib.import_module(f"{__name__}.{target}").load()
     rows = []
-    for (domain, op), rules in sorted(keras.load().rules.items()):
+    for (domain, op), rules in sorted(table.rules.items()):
         stance = rules[0].stance
         named = ", ".join((*stance.axes, *stance.vectors))
         rows.append(

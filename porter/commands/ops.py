@@ -7,8 +7,6 @@ import typer
 from porter.commands import options
 from porter.commands.console import answering, table
 
-_WITH_TABLES = (options.Target.keras, options.Target.torch)
-
 
 def ops(
     target: Annotated[options.Target | None, typer.Option("--target", help="One target only.")] = None,
@@ -22,9 +20,9 @@ def ops(
             console.json({})
             return
 
-        from porter.converters.targets import coverage
+        from porter.converters.targets import coverage, with_rules
 
-        rows = {name.value: coverage(name.value) for name in ([target] if target else _WITH_TABLES)}
+        rows = {name: coverage(name) for name in ([target.value] if target else with_rules())}
         for name, found in rows.items():
             console.lines([f"{name}: {len(found)} operators", *table(found), ""])
         console.json(rows)

@@ -14,7 +14,7 @@ from porter.converters.frontends.torch.export import export
 from porter.converters.frontends.torch.fxgraph import everywhere
 from porter.converters.frontends.torch.metadata import scope, source_line
 from porter.converters.frontends.torch.translate import Translator
-from porter.converters.problems import Problem
+from porter.converters.problems import WHOLE, Problem
 from porter.errors import PorterError
 
 # The domain of nodes that stand for operators without a translation.
@@ -86,7 +86,7 @@ def survey(model: torch.nn.Module, inputs: Any, dynamic: Any = "auto") -> Survey
     try:
         graph = surveyor.run()
     except PorterError as error:
-        whole = Problem("trace", type(model).__name__, "", "the whole model", str(error))
+        whole = Problem("trace", type(model).__name__, "", WHOLE, str(error))
         return Survey(dict(operators), [*surveyor.problems, whole], None)
     return Survey(dict(operators), surveyor.problems, graph)
 

@@ -8,13 +8,15 @@ from functools import cache
 from importlib.resources import files
 from typing import Any
 
+import numpy as np
 import onnx_ir as ir
 
 from porter.converters.codegen.body import Body
-from porter.converters.codegen.nodes import Call, Expr, Literal, call
+from porter.converters.codegen.nodes import Call, Expr, Literal, Verbatim, call
 from porter.converters.codegen.normal import Construct
 from porter.converters.codegen.printer import literal
 from porter.converters.codegen.unify import Template
+from porter.converters.numbers import shortest
 from porter.converters.targets.keras.padding import explicit_padding, padding_everywhere
 from porter.converters.targets.keras.sequential import layer_of
 
@@ -84,8 +86,13 @@ class KerasDialect:
         return Construct("self.add_weight", tuple(kwargs))
 
     def array(self, value: Any, dtype: ir.DataType) -> Expr:
-        known = None if dtype in (ir.DataType.FLOAT, ir.DataType.DOUBLE) else _dtype(dtype)
-        return call("ops.array", value.tolist(), dtype=known)
+        if dtype in (ir.DataType.FLOAT, ir.DataType.DOUBLE):  # Keras would make it float32 under any policy
+            numbers = (
+                [shortest(number) for number in value.reshape(-1).tolist()] if dtype == ir.DataType.FLOAT else None
+            )
+            exact = np.asarray(numbers).reshape(value.shape) if numbers is not None else value
+            return call("ops.array", exact.tolist(), dtype=Verbatim("self.compute_dtype"))
+        return call("ops.array", value.tolist(), dtype=_dtype(dtype))
 
     def structural(self, kind: str, operand: Expr, **facts: Any) -> Expr:
         match kind:

@@ -184,3 +184,16 @@ def where(condition: Tensor, x: Tensor, y: Tensor, *, out: Tensor) -> Expr:
 @keras_op("Identity")
 def identity(x: Tensor) -> Expr:
     return x
+
+
+# ***** idioms of two nodes *****
+
+
+@keras_op("Rsqrt", domain="porter")
+def rsqrt(x: Tensor) -> Expr:
+    return call("ops.rsqrt", x)
+
+
+@keras_op("NotEqual", domain="porter", data=None)
+def not_equal(x: Tensor, y: Tensor) -> Expr:
+    return call("ops.not_equal", x, y)
