@@ -30,7 +30,8 @@ lint: $(STAMP)
 	MYPYPATH=build/types $(BIN)/mypy -p porter
 
 bench: $(STAMP)
-	$(BIN)/porter zoo bench --to keras
+	$(BIN)/python -m benchmarks.port_speed --quick
+	$(BIN)/python -m benchmarks.ported_vs_twin --quick
 
 golden: $(STAMP)
 	$(QUIET) $(BIN)/python -m tests.golden.regenerate

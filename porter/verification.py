@@ -57,6 +57,10 @@ def _source(source: Any, inputs: Any) -> tuple[Any, Any, str | None]:
 
         loaded = references.load(str(source))
         source, inputs, reference = loaded.model, loaded.inputs if inputs is None else inputs, loaded.reference
+    if inputs is None and hasattr(source, "example_inputs"):
+        from porter.converters.frontends.torch.export import program_inputs
+
+        inputs = program_inputs(source)
     if inputs is None:
         raise InputError("no example inputs: give a tuple of positional arguments or a dict of keyword arguments")
     return source, inputs, reference
@@ -87,6 +91,8 @@ def source_call(inputs: Any) -> Any:
 def _torch_runner(model: Any, inputs: Any) -> Any:
     from porter.runners.torch import TorchRunner
 
+    if hasattr(model, "example_inputs"):
+        model = model.module()
     if not _is_torch(model):
         raise UnsupportedError(f"a source of type {type(model).__name__}: this version verifies PyTorch sources")
     return TorchRunner(model, call=source_call(inputs))

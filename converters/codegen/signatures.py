@@ -80,6 +80,10 @@ def _signature(context: Context, node: Call) -> tuple[list[tuple[str, str | None
     return arguments, recorded["outputs"]
 
 
+# For arguments that nobody named: the same in every instance of a class.
+_PLAIN = ("x", "y", "z", "u", "v", "w")
+
+
 def argument_names(context: Context, node: Call, inputs: list[ir.Value]) -> list[str]:
     """What the author calls the arguments; a lone one is the forward's first parameter."""
     reserved = context.dialect.reserved_locals
@@ -94,14 +98,10 @@ def argument_names(context: Context, node: Call, inputs: list[ir.Value]) -> list
         name = next((by_value[origin] for origin in _origins(value) if origin in by_value), None)
         if name is None and not node.path:
             name = value.name
+        if name is None and len(inputs) == 1:
+            name = parameters[0] if parameters else "x"
         if name is None:
-            name = (
-                parameters[0]
-                if len(inputs) == 1 and parameters
-                else f"{parameters[index]}"
-                if len(parameters) == len(inputs)
-                else value.name or "x"
-            )
+            name = parameters[index] if len(parameters) == len(inputs) else _PLAIN[index % len(_PLAIN)]
         name = "x" if name == "input" and "x" not in names else identifier(name, reserved)
         while name in names:
             name = f"{name}_{identifier(value.name or 'x')}"

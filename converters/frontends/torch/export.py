@@ -142,6 +142,25 @@ def _exported(model: torch.nn.Module, inputs: Any, dynamic: Any) -> ExportedProg
             raise ExportError(_explain(model, args, kwargs, error)) from error
 
 
+def program_inputs(program: ExportedProgram) -> Any:
+    """The example inputs that a program keeps: a tuple, or a dict where all are keywords.
+
+    Raises:
+        InputError: the program was saved without them.
+    """
+    if program.example_inputs is None:
+        raise InputError("the program holds no example inputs: give some with --input or --inputs")
+    args, kwargs = program.example_inputs
+    return dict(kwargs) if kwargs and not args else tuple(args)
+
+
+def program_arguments(program: ExportedProgram) -> list[str]:
+    """The names of a program's arguments, positional ones as its graph names them."""
+    kwargs = program.example_inputs[1] if program.example_inputs else {}
+    names = list(program.graph_signature.user_inputs)
+    return [*(str(name) for name in names[: len(names) - len(kwargs)]), *kwargs]
+
+
 def _explain(model: torch.nn.Module, args: tuple, kwargs: dict[str, Any], error: Exception) -> str:
     """One message for a failed export: the model's own error if it has one, else torch's with a remedy."""
     name = type(model).__name__

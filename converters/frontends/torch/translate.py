@@ -24,7 +24,7 @@ from porter.converters.frontends.torch.decompose import Decompositions, tensor_a
 from porter.converters.frontends.torch.dtypes import from_torch
 from porter.converters.frontends.torch.fxgraph import by_schema, everywhere, is_inplace, live, meta
 from porter.converters.frontends.torch.metadata import frames, module_of, scope, source_line
-from porter.converters.frontends.torch.modules import call_signatures, describe, tied_names
+from porter.converters.frontends.torch.modules import Origin, call_signatures, origin_of_module, origin_of_program
 from porter.converters.opset import HOLDS, KIND, MODULES, OPSET, ORIGIN, SCOPE, SIZE, SOURCE, TRAINABLE
 from porter.errors import ExportError, UnsupportedError
 
@@ -32,9 +32,9 @@ from porter.errors import ExportError, UnsupportedError
 class Translator:
     """One program on its way to ONNX."""
 
-    def __init__(self, program: ExportedProgram, model: torch.nn.Module, names: dict[str, dict[int, str]]) -> None:
+    def __init__(self, program: ExportedProgram, origin: Origin, names: dict[str, dict[int, str]]) -> None:
         self.program = program
-        self.model = model
+        self.origin = origin
         self.op = Builder()
         self.env = Aliases(self.op, self._call)
         self.dims = symbols.Names(program, names)
@@ -64,9 +64,9 @@ class Translator:
             nodes=self.op.nodes,
             initializers=list(self.op.initializers.values()),
             opset_imports={"": OPSET},
-            name=type(self.model).__name__,
+            name=self.origin.name,
         )
-        graph.metadata_props[MODULES] = json.dumps(describe(self.model, call_signatures(self.program, self.env.get)))
+        graph.metadata_props[MODULES] = json.dumps(self.origin.facts(call_signatures(self.program, self.env.get)))
         return ir.Model(graph, ir_version=10, producer_name="porter")
 
     def _refuse_missing(self) -> None:
@@ -80,7 +80,7 @@ class Translator:
                 for name, where in sorted(missing.items())
             ]
             raise UnsupportedError(
-                f"{len(missing)} operator(s) of {type(self.model).__name__} have no translation to ONNX:\n"
+                f"{len(missing)} operator(s) of {self.origin.name} have no translation to ONNX:\n"
                 + "\n".join(lines)
                 + "\nRewrite those lines with other operators; `porter inspect` lists every operator of a model."
             )
@@ -102,8 +102,8 @@ class Translator:
     def _placeholders(self) -> None:
         signature = self.program.graph_signature
         specs = {spec.arg.name: spec for spec in signature.input_specs if not isinstance(spec.arg, ConstantArgument)}
-        ties = tied_names(self.model)
-        trainable = {name for name, p in self.model.named_parameters(remove_duplicate=False) if p.requires_grad}
+        ties = self.origin.ties
+        trainable = self.origin.trainable
         for node in self.program.graph.nodes:
             if node.op != "placeholder":
                 continue
@@ -121,7 +121,7 @@ class Translator:
             if spec is not None:
                 self._hold(node, self.env[node])
 
-    def _initializer(self, node: torch.fx.Node, spec: Any, ties: dict[str, str], trainable: set[str]) -> ir.Value:
+    def _initializer(self, node: torch.fx.Node, spec: Any, ties: dict[str, str], trainable: frozenset[str]) -> ir.Value:
         name = ties.get(spec.target, spec.target)
         if name in self.op.initializers:
             return self.op.initializers[name]
@@ -327,14 +327,13 @@ class Translator:
                 continue
             if is_complex(argument):
                 raise UnsupportedError(
-                    f"{type(self.model).__name__} returns the complex tensor {argument.name!r}; "
-                    "return torch.view_as_real of it"
+                    f"{self.origin.name} returns the complex tensor {argument.name!r}; return torch.view_as_real of it"
                 )
             if not isinstance(value, ir.Value):
                 value = self.op.constant(value, ir.DataType.INT64 if isinstance(value, int) else ir.DataType.FLOAT)
             results.append(self._distinct(value, results))
         if not results:
-            raise ExportError(f"{type(self.model).__name__} returns no tensor")
+            raise ExportError(f"{self.origin.name} returns no tensor")
         return results
 
     def _distinct(self, value: ir.Value, taken: list[ir.Value]) -> ir.Value:
@@ -347,7 +346,10 @@ class Translator:
 
 
 def translate(
-    program: ExportedProgram, model: torch.nn.Module, names: dict[str, dict[int, str]] | None = None
+    program: ExportedProgram,
+    model: torch.nn.Module | ExportedProgram,
+    names: dict[str, dict[int, str]] | None = None,
 ) -> ir.Model:
     """Structured ONNX from a program. `names` gives dynamic axes of inputs their names ({input: {axis: name}})."""
-    return Translator(program, model, names or {}).run()
+    origin = origin_of_module(model) if isinstance(model, torch.nn.Module) else origin_of_program(model)
+    return Translator(program, origin, names or {}).run()

@@ -249,10 +249,8 @@ def _pad(op: Builder, x: Value, pad: Sequence[Any], mode: str, fill: Value | Non
     count = len(pad) // 2
     begins = [0] * (rank - count) + [pad[2 * i] for i in reversed(range(count))]
     ends = [0] * (rank - count) + [pad[2 * i + 1] for i in reversed(range(count))]
-    negative = [
-        (isinstance(b, int) and b < 0) or (isinstance(e, int) and e < 0) for b, e in zip(begins, ends, strict=True)
-    ]
-    axes = [axis for axis, crops in enumerate(negative) if crops]
+    pairs = enumerate(zip(begins, ends, strict=True))
+    axes = [axis for axis, pair in pairs if any(isinstance(size, int) and size < 0 for size in pair)]
     if axes:
         starts = [max(-begins[axis], 0) if isinstance(begins[axis], int) else 0 for axis in axes]
         stops = [ends[axis] if isinstance(ends[axis], int) and ends[axis] < 0 else _END for axis in axes]

@@ -29,8 +29,9 @@ _REPLACED = [
     "GroupNormalization",
     "Gelu",
     "Erf",
-    "ConvTranspose",
-    "RNN",
+    "AveragePool",  # ceil_mode without padding
+    "ConvTranspose",  # groups
+    "RNN",  # Relu
     "AffineGrid",
     "GridSample",
     "Resize",

@@ -13,26 +13,30 @@ A, B = torch.tensor([5, 5, -5, -5, 4, -4]), torch.tensor([3, -3, 3, -3, 2, 2])
 X, Y = A.double() + 0.5, B.double()
 EDGES = torch.tensor([float("nan"), math.inf, -math.inf, 0.0, -0.0, 1.5, -2.5], dtype=torch.float64)
 
-_ANY_REAL = "exp sin cos tan tanh sigmoid asinh sinh cosh atan erf erfc exp2 expm1 neg abs sign sgn floor ceil round trunc frac relu mish relu6 selu silu hardsigmoid hardswish softplus log_sigmoid gelu square positive softsign"  # fmt: skip
-_POSITIVE = "log sqrt reciprocal rsqrt log1p log2 log10 acos asin atanh"
+_ANY_REAL = (
+    "exp sin cos tan tanh sigmoid asinh sinh cosh atan erf erfc exp2 expm1 neg abs sign sgn floor ceil "
+    "round trunc frac relu mish relu6 selu silu hardsigmoid hardswish softplus log_sigmoid gelu square "
+    "positive softsign "
+).split()
+_POSITIVE = ("log sqrt reciprocal rsqrt log1p log2 log10 acos asin atanh ").split()
 
 
 def _unary() -> list[Row]:
     rows = []
-    for name in _ANY_REAL.split():
+    for name in _ANY_REAL:
         function = getattr(aten, name, None)
         if function is None:
             rows.append(row("div.Tensor", F.softsign, floats(3, 4)))
             continue
         rows.append(row(name, function, 2 * floats(3, 5), also=(2 * floats(2, 3, seed=1),)))
-    rows += [row(name, getattr(aten, name), positive(3, 4)) for name in _POSITIVE.split()]
+    rows += [row(name, getattr(aten, name), positive(3, 4)) for name in _POSITIVE]
     rows += [
         row("acosh", torch.acosh, 1 + positive(4)),
         row("round", torch.round, torch.tensor([0.5, 1.5, 2.5, -0.5, -1.5])),
     ]
-    for name in "exp sqrt sigmoid erf log1p rsqrt tanh reciprocal exp2 log2".split():
+    for name in ("exp", "sqrt", "sigmoid", "erf", "log1p", "rsqrt", "tanh", "reciprocal", "exp2", "log2"):
         rows.append(row(name, getattr(aten, name), ints(4, low=1), double=False))  # whole numbers become float32
-    for name in "neg abs sign relu floor ceil trunc square relu6 frac".split():
+    for name in ("neg", "abs", "sign", "relu", "floor", "ceil", "trunc", "square", "relu6", "frac"):
         rows.append(row(name, getattr(aten, name), ints(4)) if name != "frac" else row("frac", torch.frac, X))
     return rows
 

@@ -247,7 +247,8 @@ def _resizing() -> list[Row]:
             rows.append(
                 row(f"{name}.vec", lambda x, s=size, m=mode: F.interpolate(x, s, mode=m, antialias=True), _image(2, 2))
             )
-        rows.append(row(name, lambda x, f=getattr(aten, name).default: f(x, [4, 5], False), _image(2, 2)))
+        function = getattr(aten, name).default
+        rows.append(row(name, lambda x, f=function: f(x, [4, 5], False), _image(2, 2)))
     chain = [(11, 7), (5, 9), (13, 4), (6, 6)]
 
     def chained(x: torch.Tensor) -> torch.Tensor:

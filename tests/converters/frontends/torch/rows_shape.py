@@ -13,9 +13,8 @@ OTHER = (floats(5, 3, 2),)
 
 def _same() -> list[Row]:
     names = "alias detach contiguous clone lift_fresh_copy resolve_conj resolve_neg positive lift"  # fmt: skip
-    rows = [
-        row(name, lambda x, f=getattr(aten, name).default: f(x) * 1, X) for name in names.split() if hasattr(aten, name)
-    ]
+    kept = [(name, getattr(aten, name).default) for name in names.split() if hasattr(aten, name)]
+    rows = [row(name, lambda x, f=function: f(x) * 1, X) for name, function in kept]
     return [
         *rows,
         row("real", lambda x: aten.real.default(x) * 1, X),
