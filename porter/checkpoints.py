@@ -49,7 +49,9 @@ def read_keras(path: Path, model: Any, names: list[str]) -> dict[str, np.ndarray
     if not path.is_file():
         raise InputError(f"{path}: there is no such checkpoint")
     _attempt(lambda: model.load_weights(path), f"{path} does not fit the port's model")
-    return {name: np.array(variable(model, name)) for name in names}
+    import keras
+
+    return {name: keras.ops.convert_to_numpy(variable(model, name)) for name in names}
 
 
 def write_arrays(path: Path, arrays: Mapping[str, np.ndarray], tied: Mapping[str, str] | None = None) -> None:

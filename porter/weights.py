@@ -13,7 +13,8 @@ from porter import checkpoints
 from porter.converters.signature import as_array
 from porter.converters.weights import WeightExpr, from_json
 from porter.errors import InputError, WeightsError
-from porter.ports import Port, real
+from porter.portfiles import real
+from porter.ports import Port
 
 _PREFIXES = ("module.", "_orig_mod.")
 
@@ -41,8 +42,8 @@ def carry(port_dir: str | Path, checkpoint: str | Path, out: str | Path, *, reve
     """Carry a checkpoint of the source to the target, or with `reverse` of the target to the source.
 
     Forward it reads `.pt`, `.pth`, `.bin`, `.ckpt` or `.safetensors` and writes `.safetensors` in the port's names,
-    `.weights.h5` or `.keras`; in reverse it is the other way round. Numbers and their dtype stay as they are, but a Keras
-    file holds its variables' own dtype. `out` is replaced if it exists.
+    `.weights.h5` or `.keras`; in reverse it is the other way round. Numbers and their dtype stay as they are, but
+    a Keras file holds its variables' own dtype. `out` is replaced if it exists.
 
     Raises:
         WeightsError: the checkpoint is damaged, or does not fit; the message names every tensor that does not.

@@ -17,6 +17,7 @@ import torch
 
 from porter.converters.frontends.torch.builder import Builder
 from porter.converters.frontends.torch.metadata import source_line
+from porter.converters.opset import KIND
 from porter.errors import ExportError, UnsupportedError
 
 # Views that only rename sizes: written back by the inverse view.
@@ -105,13 +106,10 @@ class Aliases:
         ]
 
     def _mutate(self, node: torch.fx.Node, value: ir.Value) -> None:
-        if (
-            node.op == "placeholder"
-            and isinstance(self._values[node], ir.Value)
-            and self._values[node].is_initializer()
-        ):
+        held = self._values[node]
+        if isinstance(held, ir.Value) and held.metadata_props.get(KIND) in ("parameter", "buffer"):
             raise ExportError(
-                f"the model changes its own parameter or buffer {self._values[node].name!r} in a forward pass "
+                f"the model changes its own {held.metadata_props[KIND]} {held.name!r} in a forward pass "
                 f"({source_line(node)}); ports are functions of their inputs"
             )
         self._values[node] = value

@@ -10,6 +10,7 @@ import inspect
 import warnings
 from collections.abc import Mapping, Sequence
 from contextlib import contextmanager
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -185,11 +186,8 @@ def _line(error: BaseException) -> str:
     """The innermost frame outside torch: where in the model's own code the error arose."""
     import traceback
 
-    frames = [
-        f
-        for f in traceback.extract_tb(error.__traceback__)
-        if "/torch/" not in f.filename and "/converters/" not in f.filename
-    ]
+    others = ("<", str(Path(torch.__file__).parent), str(Path(__file__).parent))
+    frames = [frame for frame in traceback.extract_tb(error.__traceback__) if not frame.filename.startswith(others)]
     return f"{frames[-1].filename}:{frames[-1].lineno}" if frames else "an unknown line"
 
 

@@ -64,6 +64,8 @@ def Conv(attributes: Attributes, x: Array, w: Array, b: Array = None) -> tuple[n
 @kernel
 def ConvTranspose(attributes: Attributes, x: Array, w: Array, b: Array = None) -> tuple[np.ndarray, ...]:
     """The full product, extended by output_padding at the end, then cropped by the pads."""
+    if "output_shape" in attributes:
+        raise NotImplementedError("output_shape")
     rank = w.ndim - 2
     strides, dilations, begins, ends = _spatial(attributes, rank)
     run = (F.conv_transpose1d, F.conv_transpose2d, F.conv_transpose3d)[rank - 1]
@@ -131,6 +133,8 @@ def _channels(parameter: np.ndarray, rank: int) -> np.ndarray:
 def BatchNormalization(
     attributes: Attributes, x: Array, scale: Array, bias: Array, mean: Array, var: Array
 ) -> tuple[np.ndarray, ...]:
+    if attributes.get("training_mode"):
+        raise NotImplementedError("batch statistics")
     scale, bias, mean, var = (_channels(p, x.ndim) for p in (scale, bias, mean, var))
     return ((x - mean) / np.sqrt(var + attributes.get("epsilon", 1e-5)) * scale + bias,)
 

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import re
+from pathlib import Path
 from typing import Any
 
 import torch
 
+_TORCH = str(Path(torch.__file__).parent)
 _FRAME = re.compile(r'File "(.+)", line (\d+), in ')
 
 
@@ -45,5 +47,5 @@ def frames(node: torch.fx.Node) -> list[list[Any]]:
 def source_line(node: torch.fx.Node) -> str:
     """ "file:line" of the innermost frame of the model's own code."""
     found = frames(node)
-    own = [frame for frame in found if "/torch/" not in frame[0]] or found
+    own = [frame for frame in found if not frame[0].startswith(_TORCH)] or found
     return f"{own[-1][0]}:{own[-1][1]}" if own else "unknown line"

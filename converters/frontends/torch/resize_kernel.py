@@ -46,7 +46,7 @@ def _weights(n: int, out: int, scale: float, attributes: Attributes) -> np.ndarr
         taps = np.arange(math.floor(place - support), math.ceil(place + support) + 1)
         distance = np.abs(taps - place) / stretch
         values = np.maximum(0, 1 - distance) if mode == "linear" else _cubic(distance, attributes)
-        if attributes.get("exclude_outside") or attributes.get("antialias"):
+        if attributes.get("exclude_outside"):
             values = np.where((taps >= 0) & (taps < n), values, 0)
         np.add.at(matrix[row], np.clip(taps, 0, n - 1), values / values.sum())
     return matrix
@@ -57,7 +57,7 @@ def _place(row: int, n: int, out: int, scale: float, mode: str) -> float:
     if mode == "asymmetric":
         return row / scale
     if mode == "align_corners":
-        return row * (n - 1) / (out - 1) if out > 1 else 0.0
+        return row * (n - 1) / (n * scale - 1) if out > 1 else 0.0
     if mode == "pytorch_half_pixel" and out == 1:
         return 0.0
     if mode not in ("half_pixel", "pytorch_half_pixel"):

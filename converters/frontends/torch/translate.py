@@ -57,6 +57,7 @@ class Translator:
         """
         self._refuse_missing()
         self._placeholders()
+        self.unnamed -= self.op.initializers.keys()
         outputs = self._outputs(self._statements(self.program.graph))
         graph = ir.Graph(
             self.inputs,
@@ -112,6 +113,8 @@ class Translator:
                 self.env.define(node, None)
             elif spec.kind is InputKind.USER_INPUT:
                 value = self.dims.input_value(node)
+                if value.name in self.op.initializers:
+                    value.name = f"{value.name}_input"
                 for axis, size in enumerate(value.shape):
                     self.op.origins.setdefault(str(getattr(size, "value", size)), (value, axis))
                 self.inputs.append(value)
@@ -151,7 +154,7 @@ class Translator:
     def _argument(self, argument: Any) -> Any:
         """An fx argument as a rule takes it."""
         if isinstance(argument, torch.fx.Node):
-            return self.env[argument]
+            return argument if argument.op == "get_attr" else self.env[argument]
         if isinstance(argument, list | tuple):
             return [self._argument(item) for item in argument]
         return argument

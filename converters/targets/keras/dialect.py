@@ -26,7 +26,9 @@ _POSITIONAL = {
     "Activation": 1, "Reshape": 1, "Bidirectional": 1, "MultiHeadAttention": 2, "LeakyReLU": 1, "Permute": 1,
     "GroupNormalization": 1, "RNN": 1, "TwoBias": 1,
 }  # fmt: skip
-_MODULE = frozenset({"build", "create_variables", "draw", "find", "initialize", "load_weights", "FROZEN"})
+_MODULE = frozenset(
+    {"build", "create_variables", "draw", "find", "initialize", "load_weights", "symbolic_inputs", "FROZEN"}
+)
 _SCALES = ("weight", "gamma", "scale")
 _LOCALS = frozenset({"keras", "layers", "ops", "tf", "self", "training", "math", "load_file", "Path"}) | _MODULE
 

@@ -33,6 +33,18 @@ def load_weights(model, path, trained=True):
             variable.assign(array)
 '''
 
+_REBUILD = """
+    def build_from_config(self, config):
+        create_variables(self)"""
+
+_EXPORT = """
+    _default_save_signature = None  # Keras would trace the model with one float input
+
+    def export(self, filepath, format="tf_saved_model", verbose=None, input_signature=None, **kwargs):
+        if input_signature is None:
+            input_signature = [keras.InputSpec(x.dtype, x.shape, name=x.name) for x in symbolic_inputs()]
+        super().export(filepath, format, verbose, input_signature, **kwargs)"""
+
 _FREEZE = """
     for path in FROZEN:
         for part in keras.tree.flatten(find(model, path)):
@@ -75,17 +87,18 @@ def module_text(
     fixed: Fixed = Fixed(),
 ) -> str:
     """The whole module, not yet formatted."""
-    # Keras rebuilds a saved model from shapes alone, as if it took float inputs, and trains all of it.
-    rebuilt = bool(fixed.frozen) or len(inputs) > 1 or not inputs[0].dtype.startswith("float")
-    if rebuilt:
-        method = "    def build_from_config(self, config):\n        create_variables(self)"
-        classes = [*classes[:-1], f"{classes[-1].rstrip()}\n\n{method}"]
+    # From a model of its own class Keras knows one shape: it rebuilds and exports it as if it took one float input.
+    several = len(inputs) > 1 or not inputs[0].dtype.startswith("float")
+    rebuilt = several or bool(fixed.frozen)
+    methods = [*([_REBUILD] if rebuilt else []), *([_EXPORT] if several else [])]
+    classes = [*classes[:-1], "\n".join([classes[-1].rstrip(), *methods])]
     frozen = [f"# Not trained by the source (requires_grad=False).\nFROZEN = {literal(fixed.frozen)}"]
     body = "\n\n\n".join([*(frozen if fixed.frozen else []), *helpers, *classes])
     drawn = initializer(body)
     functions = [
         _build(root, inputs, rebuilt=rebuilt, drawn=bool(drawn), fixed=fixed.any),
-        *([_create(inputs, fixed)] if rebuilt else []),
+        *([_create(inputs, fixed, several=several)] if rebuilt else []),
+        *([_inputs(inputs)] if several else []),
         *([drawn] if drawn else []),
         _LOAD_FIXED if fixed.any else _LOAD,
         _FIND,
@@ -125,11 +138,16 @@ def _build(root: str, inputs: Sequence[InputSpec], *, rebuilt: bool, drawn: bool
     return "\n".join([*lines, "    return model"])
 
 
-def _create(inputs: Sequence[InputSpec], fixed: Fixed) -> str:
-    says = "Call the model once on symbolic inputs, whose sizes may vary where they are None"
-    says += "; freeze what the source does not train." if fixed.frozen else "."
-    lines = ["def create_variables(model):", f'    """{says}"""', f"    model({_arguments(inputs)})"]
+def _create(inputs: Sequence[InputSpec], fixed: Fixed, *, several: bool) -> str:
+    says = "Make the variables by one symbolic call" + (", and freeze what the source froze." if fixed.frozen else ".")
+    arguments = "*symbolic_inputs()" if several else _arguments(inputs)
+    lines = ["def create_variables(model):", f'    """{says}"""', f"    model({arguments})"]
     return "\n".join(lines) + (_FREEZE if fixed.frozen else "")
+
+
+def _inputs(inputs: Sequence[InputSpec]) -> str:
+    says = "What the model takes; sizes that are None may vary."
+    return f'def symbolic_inputs():\n    """{says}"""\n    return [{_arguments(inputs)}]'
 
 
 def _arguments(inputs: Sequence[InputSpec]) -> str:

@@ -1,5 +1,6 @@
 """BertModel, ported from PyTorch (zoo:bert_tiny@small) by porter."""
 
+import math
 from pathlib import Path
 
 import keras
@@ -17,9 +18,6 @@ def without_padding_gradient(vectors, indices, padding_index):
 class BertEmbeddings(layers.Layer):
     def __init__(self, **kwargs):
         super().__init__(**kwargs)
-        self.position_ids = self.add_weight(
-            name="position_ids", shape=(1, 32), dtype="int64", initializer="zeros", trainable=False
-        )
         self.word_embeddings = layers.Embedding(50, 12)
         self.token_type_embeddings = layers.Embedding(2, 12)
         self.position_embeddings = layers.Embedding(32, 12)
@@ -27,7 +25,45 @@ class BertEmbeddings(layers.Layer):
         self.dropout = layers.Dropout(0.1)
 
     def call(self, input_ids, token_type_ids, training=None):
-        positions = self.position_ids[:, slice(None, ops.shape(input_ids)[1])]
+        positions = ops.array(
+            [
+                [
+                    0,
+                    1,
+                    2,
+                    3,
+                    4,
+                    5,
+                    6,
+                    7,
+                    8,
+                    9,
+                    10,
+                    11,
+                    12,
+                    13,
+                    14,
+                    15,
+                    16,
+                    17,
+                    18,
+                    19,
+                    20,
+                    21,
+                    22,
+                    23,
+                    24,
+                    25,
+                    26,
+                    27,
+                    28,
+                    29,
+                    30,
+                    31,
+                ]
+            ],
+            dtype="int64",
+        )[:, : ops.shape(input_ids)[1]]
         embeddings = without_padding_gradient(
             self.word_embeddings(input_ids), input_ids, 0
         ) + self.token_type_embeddings(token_type_ids)
@@ -46,13 +82,13 @@ class BertSelfAttention(layers.Layer):
 
     def call(self, hidden, mask, training=None):
         time = ops.shape(hidden)[1]
-        x = ops.reshape(self.query(hidden), (-1, time, 3, 4))
-        y = ops.reshape(self.key(hidden), (-1, time, 3, 4))
-        z = ops.reshape(self.value(hidden), (-1, time, 3, 4))
-        scores = ops.matmul(ops.transpose(x, (0, 2, 1, 3)), ops.transpose(y, (0, 2, 3, 1))) / 2.0
+        query = ops.reshape(self.query(hidden), (-1, time, 3, 4))
+        key = ops.reshape(self.key(hidden), (-1, time, 3, 4))
+        value = ops.reshape(self.value(hidden), (-1, time, 3, 4))
+        scores = ops.matmul(ops.transpose(query, (0, 2, 1, 3)), ops.transpose(key, (0, 2, 3, 1))) / 2.0
         weights = self.dropout(ops.softmax(scores + mask), training=training)
         return ops.reshape(
-            ops.transpose(ops.matmul(weights, ops.transpose(z, (0, 2, 1, 3))), (0, 2, 1, 3)), (-1, time, 12)
+            ops.transpose(ops.matmul(weights, ops.transpose(value, (0, 2, 1, 3))), (0, 2, 1, 3)), (-1, time, 12)
         )
 
 
@@ -100,11 +136,11 @@ class BertAttention(layers.Layer):
 class BertLayer(layers.Layer):
     def __init__(self, **kwargs):
         super().__init__(**kwargs)
-        self.attention_ = BertAttention()
+        self.attention = BertAttention()
         self.feed_forward = BertFeedForward()
 
     def call(self, hidden, mask, training=None):
-        return self.feed_forward(self.attention_(hidden, mask, training=training), training=training)
+        return self.feed_forward(self.attention(hidden, mask, training=training), training=training)
 
 
 @keras.saving.register_keras_serializable("bert_tiny")
@@ -127,25 +163,52 @@ class BertModel(keras.Model):
         x = self.pooler(hidden)
         return hidden, x
 
+    def build_from_config(self, config):
+        create_variables(self)
+
 
 def build(weights=True):
     """The model with the weights that lie beside this file, or with fresh ones."""
     model = BertModel()
+    create_variables(model)
+    if weights:
+        load_weights(model, Path(__file__).with_name("weights.safetensors"))
+    else:
+        initialize(model)
+    return model
+
+
+def create_variables(model):
+    """Call the model once on symbolic inputs, whose sizes may vary where they are None."""
     model(
         keras.Input((None,), dtype="int64", name="input_ids"),
         keras.Input((None,), dtype="int64", name="attention_mask"),
         keras.Input((None,), dtype="int64", name="token_type_ids"),
     )
-    if weights:
-        load_weights(model, Path(__file__).with_name("weights.safetensors"))
-    return model
+
+
+def initialize(model):
+    """Draw weights as PyTorch does: kernels and biases within ±1/√fan_in, normal embeddings."""
+    for layer in model._flatten_layers():
+        if isinstance(layer, layers.Embedding):
+            layer.embeddings.assign(keras.random.normal(layer.embeddings.shape))
+        elif isinstance(layer, layers.Dense):
+            draw(layer, math.prod(layer.kernel.shape[:-1]) ** -0.5)
+
+
+def draw(layer, bound):
+    for variable in layer.weights:
+        variable.assign(keras.random.uniform(variable.shape, -bound, bound))
 
 
 def load_weights(model, path):
     """Assign every array of a safetensors file to the variable whose attribute path is its name."""
     for name, array in load_file(path).items():
-        *owners, variable = name.split(".")
-        layer = model
-        for owner in owners:
-            layer = getattr(layer, "layers", layer)[int(owner)] if owner.isdigit() else getattr(layer, owner)
-        getattr(layer, variable).assign(array)
+        find(model, name).assign(array)
+
+
+def find(model, path):
+    """The layer or variable at an attribute path whose numbers are places in a Sequential or list."""
+    for step in path.split("."):
+        model = getattr(model, "layers", model)[int(step)] if step.isdigit() else getattr(model, step)
+    return model

@@ -1,5 +1,6 @@
 """ConvNeXtV2, ported from PyTorch (zoo:convnext_tiny@small) by porter."""
 
+import math
 from pathlib import Path
 
 import keras
@@ -34,7 +35,7 @@ class GRN(layers.Layer):
 
     def call(self, x):
         response = l2_norm(x, axis=(1, 2), keepdims=True)
-        response = response / (ops.mean(response, axis=-1, keepdims=True) + 9.999999974752427e-07)
+        response = response / (ops.mean(response, axis=-1, keepdims=True) + 1e-06)
         return self.gamma * (x * response) + self.beta + x
 
     def get_config(self):
@@ -73,10 +74,10 @@ class ConvNeXtV2(keras.Model):
             keras.Sequential([LayerNorm2d(), layers.Conv2D(16, 2, strides=2)]),
         ]
         self.stages = [
-            keras.Sequential([*(Block(4) for _ in range(2))]),
-            keras.Sequential([*(Block(8) for _ in range(2))]),
-            keras.Sequential([*(Block(12) for _ in range(3))]),
-            keras.Sequential([*(Block(16) for _ in range(2))]),
+            keras.Sequential([Block(4) for _ in range(2)]),
+            keras.Sequential([Block(8) for _ in range(2)]),
+            keras.Sequential([Block(12) for _ in range(3)]),
+            keras.Sequential([Block(16) for _ in range(2)]),
         ]
         self.norm = layers.LayerNormalization(epsilon=1e-06)
         self.head = layers.Dense(10)
@@ -94,14 +95,33 @@ def build(weights=True):
     model(keras.Input((None, None, 3), name="x"))
     if weights:
         load_weights(model, Path(__file__).with_name("weights.safetensors"))
+    else:
+        initialize(model)
     return model
+
+
+def initialize(model):
+    """Draw weights as PyTorch does: kernels and biases within ±1/√fan_in."""
+    for layer in model._flatten_layers():
+        if isinstance(layer, layers.DepthwiseConv2D):
+            draw(layer, math.prod(layer.kernel.shape[:-2]) ** -0.5)
+        elif isinstance(layer, (layers.Dense, layers.Conv2D)):
+            draw(layer, math.prod(layer.kernel.shape[:-1]) ** -0.5)
+
+
+def draw(layer, bound):
+    for variable in layer.weights:
+        variable.assign(keras.random.uniform(variable.shape, -bound, bound))
 
 
 def load_weights(model, path):
     """Assign every array of a safetensors file to the variable whose attribute path is its name."""
     for name, array in load_file(path).items():
-        *owners, variable = name.split(".")
-        layer = model
-        for owner in owners:
-            layer = getattr(layer, "layers", layer)[int(owner)] if owner.isdigit() else getattr(layer, owner)
-        getattr(layer, variable).assign(array)
+        find(model, name).assign(array)
+
+
+def find(model, path):
+    """The layer or variable at an attribute path whose numbers are places in a Sequential or list."""
+    for step in path.split("."):
+        model = getattr(model, "layers", model)[int(step)] if step.isdigit() else getattr(model, step)
+    return model

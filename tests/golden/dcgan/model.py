@@ -1,5 +1,6 @@
 """Generator, ported from PyTorch (zoo:dcgan@small) by porter."""
 
+import math
 from pathlib import Path
 
 import keras
@@ -37,14 +38,31 @@ def build(weights=True):
     model(keras.Input((1, 1, 12), name="z"))
     if weights:
         load_weights(model, Path(__file__).with_name("weights.safetensors"))
+    else:
+        initialize(model)
     return model
+
+
+def initialize(model):
+    """Draw weights as PyTorch does: kernels and biases within ±1/√fan_in."""
+    for layer in model._flatten_layers():
+        if isinstance(layer, layers.Conv2DTranspose):
+            draw(layer, math.prod(layer.kernel.shape[:-1]) ** -0.5)
+
+
+def draw(layer, bound):
+    for variable in layer.weights:
+        variable.assign(keras.random.uniform(variable.shape, -bound, bound))
 
 
 def load_weights(model, path):
     """Assign every array of a safetensors file to the variable whose attribute path is its name."""
     for name, array in load_file(path).items():
-        *owners, variable = name.split(".")
-        layer = model
-        for owner in owners:
-            layer = getattr(layer, "layers", layer)[int(owner)] if owner.isdigit() else getattr(layer, owner)
-        getattr(layer, variable).assign(array)
+        find(model, name).assign(array)
+
+
+def find(model, path):
+    """The layer or variable at an attribute path whose numbers are places in a Sequential or list."""
+    for step in path.split("."):
+        model = getattr(model, "layers", model)[int(step)] if step.isdigit() else getattr(model, step)
+    return model

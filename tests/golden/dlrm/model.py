@@ -39,12 +39,16 @@ def gather_nd(x, indices, batch_dims=0):
 class DotInteraction(layers.Layer):
     def __init__(self, **kwargs):
         super().__init__(**kwargs)
-        self.rows = self.add_weight(name="rows", shape=(6,), dtype="int64", initializer="zeros", trainable=False)
-        self.columns = self.add_weight(name="columns", shape=(6,), dtype="int64", initializer="zeros", trainable=False)
 
     def call(self, vectors):
         products = ops.matmul(vectors, ops.transpose(vectors, (0, 2, 1)))
-        return gather_nd(ops.transpose(products, (1, 2, 0)), ops.stack([self.rows, self.columns], axis=-1))
+        return ops.transpose(
+            gather_nd(
+                ops.transpose(products, (1, 2, 0)),
+                ops.array([[1, 0], [2, 0], [2, 1], [3, 0], [3, 1], [3, 2]], dtype="int64"),
+            ),
+            (1, 0),
+        )
 
 
 @keras.saving.register_keras_serializable("dlrm")
@@ -54,7 +58,7 @@ class DLRM(keras.Model):
         self.bottom_mlp = keras.Sequential([layers.Dense(14), layers.ReLU(), layers.Dense(8), layers.ReLU()])
         self.tables = [layers.Embedding(20, 8), layers.Embedding(31, 8), layers.Embedding(12, 8)]
         self.interaction = DotInteraction()
-        self.top_mlp_0 = layers.Dense(18)
+        self.top_mlp = keras.Sequential([layers.Dense(18), layers.ReLU()])
         self.output_ = layers.Dense(1)
 
     def call(self, dense, sparse=None):
@@ -65,24 +69,51 @@ class DLRM(keras.Model):
         x = ops.sum(ops.reshape(self.tables[1](ops.reshape(sparse[:, 1], (-1,))), (-1, 4, 8)), axis=1)
         sparse = ops.sum(ops.reshape(self.tables[2](ops.reshape(sparse[:, 2], (-1,))), (-1, 4, 8)), axis=1)
         pairs = self.interaction(ops.stack([bottom, bags, x, sparse], axis=1))
-        top = ops.relu(self.top_mlp_0(ops.transpose(ops.concatenate([ops.transpose(bottom, (1, 0)), pairs]), (1, 0))))
+        top = self.top_mlp(ops.concatenate([bottom, pairs], axis=1))
         return ops.sigmoid(self.output_(top))
+
+    def build_from_config(self, config):
+        create_variables(self)
 
 
 def build(weights=True):
     """The model with the weights that lie beside this file, or with fresh ones."""
     model = DLRM()
-    model(keras.Input((5,), name="dense"), keras.Input((3, 4), dtype="int64", name="sparse"))
+    create_variables(model)
     if weights:
         load_weights(model, Path(__file__).with_name("weights.safetensors"))
+    else:
+        initialize(model)
     return model
+
+
+def create_variables(model):
+    """Call the model once on symbolic inputs, whose sizes may vary where they are None."""
+    model(keras.Input((5,), name="dense"), keras.Input((3, 4), dtype="int64", name="sparse"))
+
+
+def initialize(model):
+    """Draw weights as PyTorch does: kernels and biases within ±1/√fan_in, normal embeddings."""
+    for layer in model._flatten_layers():
+        if isinstance(layer, layers.Embedding):
+            layer.embeddings.assign(keras.random.normal(layer.embeddings.shape))
+        elif isinstance(layer, layers.Dense):
+            draw(layer, math.prod(layer.kernel.shape[:-1]) ** -0.5)
+
+
+def draw(layer, bound):
+    for variable in layer.weights:
+        variable.assign(keras.random.uniform(variable.shape, -bound, bound))
 
 
 def load_weights(model, path):
     """Assign every array of a safetensors file to the variable whose attribute path is its name."""
     for name, array in load_file(path).items():
-        *owners, variable = name.split(".")
-        layer = model
-        for owner in owners:
-            layer = getattr(layer, "layers", layer)[int(owner)] if owner.isdigit() else getattr(layer, owner)
-        getattr(layer, variable).assign(array)
+        find(model, name).assign(array)
+
+
+def find(model, path):
+    """The layer or variable at an attribute path whose numbers are places in a Sequential or list."""
+    for step in path.split("."):
+        model = getattr(model, "layers", model)[int(step)] if step.isdigit() else getattr(model, step)
+    return model

@@ -1,5 +1,6 @@
 """EfficientNet, ported from PyTorch (zoo:efficientnet_b0@small) by porter."""
 
+import math
 from pathlib import Path
 
 import keras
@@ -9,48 +10,31 @@ from safetensors.numpy import load_file
 
 @keras.saving.register_keras_serializable("efficientnet_b0")
 class ConvNormAct(keras.Sequential):
-    def __init__(
-        self,
-        filters=None,
-        kernel_size=None,
-        strides=1,
-        padding=1,
-        kernel_size_=None,
-        strides_=1,
-        with_zero_padding2d=False,
-        depthwise=False,
-        **kwargs,
-    ):
+    def __init__(self, kernel_size, filters=None, strides=1, padding=1, depthwise=False, **kwargs):
         super().__init__(
             [
-                *([layers.ZeroPadding2D(padding)] if with_zero_padding2d else []),
+                layers.ZeroPadding2D(padding),
                 layers.DepthwiseConv2D(kernel_size, strides=strides, use_bias=False)
                 if depthwise
-                else layers.Conv2D(filters, kernel_size_, strides=strides_, use_bias=False),
+                else layers.Conv2D(filters, kernel_size, strides=strides, use_bias=False),
                 layers.BatchNormalization(momentum=0.9, epsilon=1e-05),
                 layers.Activation("silu"),
             ],
             **kwargs,
         )
-        self.filters = filters
         self.kernel_size = kernel_size
+        self.filters = filters
         self.strides = strides
         self.padding = padding
-        self.kernel_size_ = kernel_size_
-        self.strides_ = strides_
-        self.with_zero_padding2d = with_zero_padding2d
         self.depthwise = depthwise
 
     def get_config(self):
         return {
             "name": self.name,
-            "filters": self.filters,
             "kernel_size": self.kernel_size,
+            "filters": self.filters,
             "strides": self.strides,
             "padding": self.padding,
-            "kernel_size_": self.kernel_size_,
-            "strides_": self.strides_,
-            "with_zero_padding2d": self.with_zero_padding2d,
             "depthwise": self.depthwise,
         }
 
@@ -86,7 +70,7 @@ class MBConv(layers.Layer):
         kernel_size,
         strides,
         padding,
-        expand=False,
+        expand_=False,
         use_residual=False,
         **kwargs,
     ):
@@ -98,16 +82,14 @@ class MBConv(layers.Layer):
         self.strides = strides
         self.padding = padding
         self.use_residual = use_residual
-        self.expand_ = ConvNormAct(filters=24 * filters, kernel_size_=1) if expand else None
-        self.depthwise = ConvNormAct(
-            kernel_size=kernel_size, strides=strides, padding=padding, with_zero_padding2d=True, depthwise=True
-        )
+        self.expand = ConvNormAct(1, filters=24 * filters, padding=0) if expand_ else None
+        self.depthwise = ConvNormAct(kernel_size, strides=strides, padding=padding, depthwise=True)
         self.se = SqueezeExcitation(filters, fc2_filters)
         self.project = layers.Conv2D(project_filters, 1, use_bias=False)
         self.bn = layers.BatchNormalization(momentum=0.9, epsilon=1e-05)
 
     def call(self, x, training=None):
-        out = self.expand_(x, training=training) if self.expand_ else x
+        out = self.expand(x, training=training) if self.expand else x
         out = self.se(self.depthwise(out, training=training))
         out = self.bn(self.project(out), training=training)
         return x + out if self.use_residual else out
@@ -121,52 +103,37 @@ class MBConv(layers.Layer):
             "kernel_size": self.kernel_size,
             "strides": self.strides,
             "padding": self.padding,
-            "expand": self.expand_ is not None,
+            "expand_": self.expand is not None,
             "use_residual": self.use_residual,
         }
-
-
-@keras.saving.register_keras_serializable("efficientnet_b0")
-class StagesMBConv(layers.Layer):
-    def __init__(self, **kwargs):
-        super().__init__(**kwargs)
-        self.expand_ = ConvNormAct(filters=48, kernel_size_=1)
-        self.depthwise = ConvNormAct(kernel_size=3, strides=2, with_zero_padding2d=True, depthwise=True)
-        self.se = SqueezeExcitation(2, 48)
-        self.project = layers.Conv2D(12, 1, use_bias=False)
-        self.bn = layers.BatchNormalization(momentum=0.9, epsilon=1e-05)
-
-    def call(self, x, training=None):
-        out = self.se(self.depthwise(self.expand_(x, training=training), training=training))
-        return self.bn(self.project(out), training=training)
 
 
 @keras.saving.register_keras_serializable("efficientnet_b0")
 class EfficientNet(keras.Model):
     def __init__(self, **kwargs):
         super().__init__(**kwargs)
-        self.stem = ConvNormAct(filters=8, kernel_size_=3, strides_=2, with_zero_padding2d=True)
+        self.stem = ConvNormAct(3, filters=8, strides=2)
         self.stages = [
             keras.Sequential([MBConv(2, 8, fc2_filters=8, kernel_size=3, strides=1, padding=1, use_residual=True)]),
             keras.Sequential(
                 [
-                    StagesMBConv(),
-                    MBConv(3, 12, fc2_filters=72, kernel_size=3, strides=1, padding=1, expand=True, use_residual=True),
+                    MBConv(2, 12, fc2_filters=48, kernel_size=3, strides=2, padding=1, expand_=True),
+                    MBConv(3, 12, fc2_filters=72, kernel_size=3, strides=1, padding=1, expand_=True, use_residual=True),
                 ]
             ),
             keras.Sequential(
                 [
-                    MBConv(3, 16, fc2_filters=72, kernel_size=5, strides=2, padding=2, expand=True),
+                    MBConv(3, 16, fc2_filters=72, kernel_size=5, strides=2, padding=2, expand_=True),
                     *(
                         MBConv(
-                            4, 16, fc2_filters=96, kernel_size=5, strides=1, padding=2, expand=True, use_residual=True
+                            4, 16, fc2_filters=96, kernel_size=5, strides=1, padding=2, expand_=True, use_residual=True
                         )
                         for _ in range(2)
                     ),
                 ]
             ),
         ]
-        self.head = ConvNormAct(filters=32, kernel_size_=1)
+        self.head = ConvNormAct(1, filters=32, padding=0)
         self.dropout = layers.Dropout(0.2)
         self.classifier = layers.Dense(10)
 
@@ -184,14 +151,33 @@ def build(weights=True):
     model(keras.Input((None, None, 3), name="x"))
     if weights:
         load_weights(model, Path(__file__).with_name("weights.safetensors"))
+    else:
+        initialize(model)
     return model
+
+
+def initialize(model):
+    """Draw weights as PyTorch does: kernels and biases within ±1/√fan_in."""
+    for layer in model._flatten_layers():
+        if isinstance(layer, layers.DepthwiseConv2D):
+            draw(layer, math.prod(layer.kernel.shape[:-2]) ** -0.5)
+        elif isinstance(layer, (layers.Dense, layers.Conv2D)):
+            draw(layer, math.prod(layer.kernel.shape[:-1]) ** -0.5)
+
+
+def draw(layer, bound):
+    for variable in layer.weights:
+        variable.assign(keras.random.uniform(variable.shape, -bound, bound))
 
 
 def load_weights(model, path):
     """Assign every array of a safetensors file to the variable whose attribute path is its name."""
     for name, array in load_file(path).items():
-        *owners, variable = name.split(".")
-        layer = model
-        for owner in owners:
-            layer = getattr(layer, "layers", layer)[int(owner)] if owner.isdigit() else getattr(layer, owner)
-        getattr(layer, variable).assign(array)
+        find(model, name).assign(array)
+
+
+def find(model, path):
+    """The layer or variable at an attribute path whose numbers are places in a Sequential or list."""
+    for step in path.split("."):
+        model = getattr(model, "layers", model)[int(step)] if step.isdigit() else getattr(model, step)
+    return model

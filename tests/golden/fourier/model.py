@@ -1,5 +1,6 @@
 """FNO1d, ported from PyTorch (zoo:fourier@small) by porter."""
 
+import math
 from pathlib import Path
 
 import keras
@@ -18,13 +19,14 @@ class SpectralConv1d(layers.Layer):
         spectrum = spectrum[:, :, :4]
         y = spectrum[:, :, :, 0]
         spectrum = spectrum[:, :, :, 1]
-        z = self.weight[:, :, :, 0]
-        u = self.weight[:, :, :, 1]
-        v = ops.einsum("bim,iom->bom", y, z) - ops.einsum("bim,iom->bom", spectrum, u)
-        y = ops.einsum("bim,iom->bom", y, u) + ops.einsum("bim,iom->bom", spectrum, z)
-        low = ops.stack([v, y], axis=-1)
-        padded = ops.pad(low, [(0, 0), (0, 0), (0, Size(expression="points // 2 - 3")), (0, 0)])
-        return ops.irfft((padded[..., 0], padded[..., 1]), fft_length=ops.shape(x)[1])
+        weight_real = self.weight[:, :, :, 0]
+        weight_imag = self.weight[:, :, :, 1]
+        z = ops.einsum("bim,iom->bom", y, weight_real) - ops.einsum("bim,iom->bom", spectrum, weight_imag)
+        y = ops.einsum("bim,iom->bom", y, weight_imag) + ops.einsum("bim,iom->bom", spectrum, weight_real)
+        low = ops.stack([z, y], axis=-1)
+        points = ops.shape(x)[1]
+        padded = ops.pad(low, [(0, 0), (0, 0), (0, points // 2 - 3), (0, 0)])
+        return ops.irfft((padded[..., 0], padded[..., 1]), fft_length=points)
 
 
 @keras.saving.register_keras_serializable("fourier")
@@ -43,7 +45,7 @@ class FNO1d(keras.Model):
     def __init__(self, **kwargs):
         super().__init__(**kwargs)
         self.lift = layers.Conv1D(6, 1)
-        self.layers_ = keras.Sequential([*(FourierLayer() for _ in range(2))])
+        self.layers_ = keras.Sequential([FourierLayer() for _ in range(2)])
         self.project = layers.Conv1D(3, 1)
 
     def call(self, x):
@@ -56,14 +58,31 @@ def build(weights=True):
     model(keras.Input((None, 2), name="x"))
     if weights:
         load_weights(model, Path(__file__).with_name("weights.safetensors"))
+    else:
+        initialize(model)
     return model
+
+
+def initialize(model):
+    """Draw weights as PyTorch does: kernels and biases within ±1/√fan_in."""
+    for layer in model._flatten_layers():
+        if isinstance(layer, layers.Conv1D):
+            draw(layer, math.prod(layer.kernel.shape[:-1]) ** -0.5)
+
+
+def draw(layer, bound):
+    for variable in layer.weights:
+        variable.assign(keras.random.uniform(variable.shape, -bound, bound))
 
 
 def load_weights(model, path):
     """Assign every array of a safetensors file to the variable whose attribute path is its name."""
     for name, array in load_file(path).items():
-        *owners, variable = name.split(".")
-        layer = model
-        for owner in owners:
-            layer = getattr(layer, "layers", layer)[int(owner)] if owner.isdigit() else getattr(layer, owner)
-        getattr(layer, variable).assign(array)
+        find(model, name).assign(array)
+
+
+def find(model, path):
+    """The layer or variable at an attribute path whose numbers are places in a Sequential or list."""
+    for step in path.split("."):
+        model = getattr(model, "layers", model)[int(step)] if step.isdigit() else getattr(model, step)
+    return model

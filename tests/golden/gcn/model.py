@@ -1,5 +1,6 @@
 """GCN, ported from PyTorch (zoo:gcn@small) by porter."""
 
+import math
 from pathlib import Path
 
 import keras
@@ -27,7 +28,7 @@ def scatter_nd(x, indices, updates, reduction=None):
 
 
 def scatter_elements(x, indices, updates, axis=0, reduction=None):
-    """`x` with each of `updates` written, or combined, at its own place except along `axis`, where `indices` tells it."""
+    """`x` with each of `updates` written, or combined, at its own place, but where `indices` says along `axis`."""
     shape = ops.shape(indices)
     grid = [
         ops.broadcast_to(
@@ -45,7 +46,7 @@ class GraphConv(layers.Layer):
         super().__init__(**kwargs)
         self.units = units
         self.linear = layers.Dense(units, use_bias=False)
-        self.bias = self.add_weight(name="bias", shape=(units,))
+        self.bias = self.add_weight(name="bias", shape=(units,), initializer="zeros")
 
     def call(self, x, source, target):
         y = self.linear(x)
@@ -53,7 +54,7 @@ class GraphConv(layers.Layer):
         degree = ops.ones((nodes,))
         edges = ops.shape(source)[0]
         degree = scatter_nd(degree, ops.expand_dims(target, axis=1), ops.ones((edges,)), reduction="add")
-        inverse_root = 1.0 / ops.sqrt(degree)
+        inverse_root = ops.rsqrt(degree)
         norm = ops.take(inverse_root, source, axis=0) * ops.take(inverse_root, target, axis=0)
         messages = ops.take(y, source, axis=0) * ops.expand_dims(norm, axis=-1)
         index = ops.broadcast_to(ops.expand_dims(target, axis=-1), (edges, self.units))
@@ -75,26 +76,51 @@ class GCN(keras.Model):
     def call(self, x, edge_index=None, training=None):
         if isinstance(x, (list, tuple)):  # fit() and predict() hand all inputs over as one
             x, edge_index = x
-        y = edge_index[0]
-        edge_index = edge_index[1]
-        x = ops.relu(self.conv1(x, y, edge_index))
-        return self.conv2(self.dropout(x, training=training), y, edge_index)
+        source = edge_index[0]
+        target = edge_index[1]
+        x = ops.relu(self.conv1(x, source, target))
+        return self.conv2(self.dropout(x, training=training), source, target)
+
+    def build_from_config(self, config):
+        create_variables(self)
 
 
 def build(weights=True):
     """The model with the weights that lie beside this file, or with fresh ones."""
     model = GCN()
-    model(keras.Input((9,), name="x"), keras.Input(batch_shape=(2, None), dtype="int64", name="edge_index"))
+    create_variables(model)
     if weights:
         load_weights(model, Path(__file__).with_name("weights.safetensors"))
+    else:
+        initialize(model)
     return model
+
+
+def create_variables(model):
+    """Call the model once on symbolic inputs, whose sizes may vary where they are None."""
+    model(keras.Input((9,), name="x"), keras.Input(batch_shape=(2, None), dtype="int64", name="edge_index"))
+
+
+def initialize(model):
+    """Draw weights as PyTorch does: kernels and biases within ±1/√fan_in."""
+    for layer in model._flatten_layers():
+        if isinstance(layer, layers.Dense):
+            draw(layer, math.prod(layer.kernel.shape[:-1]) ** -0.5)
+
+
+def draw(layer, bound):
+    for variable in layer.weights:
+        variable.assign(keras.random.uniform(variable.shape, -bound, bound))
 
 
 def load_weights(model, path):
     """Assign every array of a safetensors file to the variable whose attribute path is its name."""
     for name, array in load_file(path).items():
-        *owners, variable = name.split(".")
-        layer = model
-        for owner in owners:
-            layer = getattr(layer, "layers", layer)[int(owner)] if owner.isdigit() else getattr(layer, owner)
-        getattr(layer, variable).assign(array)
+        find(model, name).assign(array)
+
+
+def find(model, path):
+    """The layer or variable at an attribute path whose numbers are places in a Sequential or list."""
+    for step in path.split("."):
+        model = getattr(model, "layers", model)[int(step)] if step.isdigit() else getattr(model, step)
+    return model

@@ -1,5 +1,6 @@
 """GPT, ported from PyTorch (zoo:gpt_tiny@small) by porter."""
 
+import math
 from pathlib import Path
 
 import keras
@@ -18,10 +19,10 @@ class CausalSelfAttention(layers.Layer):
     def call(self, x, training=None):
         y, z, u = ops.split(self.c_attn(x), 3, axis=-1)
         time = ops.shape(x)[1]
-        y = ops.reshape(y, (-1, time, 3, 4))
-        z = ops.reshape(z, (-1, time, 3, 4))
-        u = ops.reshape(u, (-1, time, 3, 4))
-        attended = ops.dot_product_attention(y, z, u, is_causal=True)
+        query = ops.reshape(y, (-1, time, 3, 4))
+        key = ops.reshape(z, (-1, time, 3, 4))
+        value = ops.reshape(u, (-1, time, 3, 4))
+        attended = ops.dot_product_attention(query, key, value, is_causal=True)
         attended = ops.reshape(attended, (-1, time, 12))
         return self.resid_dropout(self.c_proj(attended), training=training)
 
@@ -67,23 +68,50 @@ class GPT(keras.Model):
         x = self.drop(self.wte(tokens) + self.wpe(positions), training=training)
         for block in self.blocks:
             x = block(x, training=training)
-        return ops.matmul(self.ln_f(x), ops.transpose(self.wte.embeddings, (1, 0)))
+        return ops.matmul(self.ln_f(x), ops.transpose(self.wte.embeddings))
+
+    def build_from_config(self, config):
+        create_variables(self)
 
 
 def build(weights=True):
     """The model with the weights that lie beside this file, or with fresh ones."""
     model = GPT()
-    model(keras.Input((None,), dtype="int64", name="tokens"))
+    create_variables(model)
     if weights:
         load_weights(model, Path(__file__).with_name("weights.safetensors"))
+    else:
+        initialize(model)
     return model
+
+
+def create_variables(model):
+    """Call the model once on symbolic inputs, whose sizes may vary where they are None."""
+    model(keras.Input((None,), dtype="int64", name="tokens"))
+
+
+def initialize(model):
+    """Draw weights as PyTorch does: kernels and biases within ±1/√fan_in, normal embeddings."""
+    for layer in model._flatten_layers():
+        if isinstance(layer, layers.Embedding):
+            layer.embeddings.assign(keras.random.normal(layer.embeddings.shape))
+        elif isinstance(layer, layers.Dense):
+            draw(layer, math.prod(layer.kernel.shape[:-1]) ** -0.5)
+
+
+def draw(layer, bound):
+    for variable in layer.weights:
+        variable.assign(keras.random.uniform(variable.shape, -bound, bound))
 
 
 def load_weights(model, path):
     """Assign every array of a safetensors file to the variable whose attribute path is its name."""
     for name, array in load_file(path).items():
-        *owners, variable = name.split(".")
-        layer = model
-        for owner in owners:
-            layer = getattr(layer, "layers", layer)[int(owner)] if owner.isdigit() else getattr(layer, owner)
-        getattr(layer, variable).assign(array)
+        find(model, name).assign(array)
+
+
+def find(model, path):
+    """The layer or variable at an attribute path whose numbers are places in a Sequential or list."""
+    for step in path.split("."):
+        model = getattr(model, "layers", model)[int(step)] if step.isdigit() else getattr(model, step)
+    return model

@@ -1,5 +1,6 @@
 """GRULanguageModel, ported from PyTorch (zoo:gru_lm@small) by porter."""
 
+import math
 from pathlib import Path
 
 import keras
@@ -23,7 +24,7 @@ class GRULanguageModel(keras.Model):
         self.gru_dropout = layers.Dropout(0.2)
         self.gru_l1 = layers.GRU(14, return_sequences=True, return_state=True)
         self.projection = layers.Dense(12)
-        self.head_bias = self.add_weight(name="head_bias", shape=(40,))
+        self.head_bias = self.add_weight(name="head_bias", shape=(40,), initializer="zeros")
 
     def call(self, tokens, hidden=None, training=None):
         if isinstance(tokens, (list, tuple)):  # fit() and predict() hand all inputs over as one
@@ -34,28 +35,56 @@ class GRULanguageModel(keras.Model):
         x = ops.stack([x, hidden])
         states = (
             ops.matmul(
-                self.projection(self.dropout(states, training=training)),
-                ops.transpose(self.embedding.embeddings, (1, 0)),
+                self.projection(self.dropout(states, training=training)), ops.transpose(self.embedding.embeddings)
             )
             + self.head_bias
         )
         return states, x
 
+    def build_from_config(self, config):
+        create_variables(self)
+
 
 def build(weights=True):
     """The model with the weights that lie beside this file, or with fresh ones."""
     model = GRULanguageModel()
-    model(keras.Input((None,), dtype="int64", name="tokens"), keras.Input(batch_shape=(2, None, 14), name="hidden"))
+    create_variables(model)
     if weights:
         load_weights(model, Path(__file__).with_name("weights.safetensors"))
+    else:
+        initialize(model)
     return model
+
+
+def create_variables(model):
+    """Call the model once on symbolic inputs, whose sizes may vary where they are None."""
+    model(keras.Input((None,), dtype="int64", name="tokens"), keras.Input(batch_shape=(2, None, 14), name="hidden"))
+
+
+def initialize(model):
+    """Draw weights as PyTorch does: kernels and biases within ±1/√fan_in, recurrent layers within ±1/√units, normal embeddings."""
+    for layer in model._flatten_layers():
+        if isinstance(layer, layers.Embedding):
+            layer.embeddings.assign(keras.random.normal(layer.embeddings.shape))
+        elif isinstance(layer, layers.GRUCell):
+            draw(layer, layer.units**-0.5)
+        elif isinstance(layer, layers.Dense):
+            draw(layer, math.prod(layer.kernel.shape[:-1]) ** -0.5)
+
+
+def draw(layer, bound):
+    for variable in layer.weights:
+        variable.assign(keras.random.uniform(variable.shape, -bound, bound))
 
 
 def load_weights(model, path):
     """Assign every array of a safetensors file to the variable whose attribute path is its name."""
     for name, array in load_file(path).items():
-        *owners, variable = name.split(".")
-        layer = model
-        for owner in owners:
-            layer = getattr(layer, "layers", layer)[int(owner)] if owner.isdigit() else getattr(layer, owner)
-        getattr(layer, variable).assign(array)
+        find(model, name).assign(array)
+
+
+def find(model, path):
+    """The layer or variable at an attribute path whose numbers are places in a Sequential or list."""
+    for step in path.split("."):
+        model = getattr(model, "layers", model)[int(step)] if step.isdigit() else getattr(model, step)
+    return model

@@ -1,5 +1,6 @@
 """LSTMClassifier, ported from PyTorch (zoo:lstm_classifier@small) by porter."""
 
+import math
 from pathlib import Path
 
 import keras
@@ -53,21 +54,50 @@ class LSTMClassifier(keras.Model):
         pooled = ops.mean(tokens, axis=1)
         return self.classifier(self.dropout(pooled, training=training))
 
+    def build_from_config(self, config):
+        create_variables(self)
+
 
 def build(weights=True):
     """The model with the weights that lie beside this file, or with fresh ones."""
     model = LSTMClassifier()
-    model(keras.Input((None,), dtype="int64", name="tokens"))
+    create_variables(model)
     if weights:
         load_weights(model, Path(__file__).with_name("weights.safetensors"))
+    else:
+        initialize(model)
     return model
+
+
+def create_variables(model):
+    """Call the model once on symbolic inputs, whose sizes may vary where they are None."""
+    model(keras.Input((None,), dtype="int64", name="tokens"))
+
+
+def initialize(model):
+    """Draw weights as PyTorch does: kernels and biases within ±1/√fan_in, recurrent layers within ±1/√units, normal embeddings."""
+    for layer in model._flatten_layers():
+        if isinstance(layer, layers.Embedding):
+            layer.embeddings.assign(keras.random.normal(layer.embeddings.shape))
+        elif isinstance(layer, layers.LSTMCell):
+            draw(layer, layer.units**-0.5)
+        elif isinstance(layer, layers.Dense):
+            draw(layer, math.prod(layer.kernel.shape[:-1]) ** -0.5)
+
+
+def draw(layer, bound):
+    for variable in layer.weights:
+        variable.assign(keras.random.uniform(variable.shape, -bound, bound))
 
 
 def load_weights(model, path):
     """Assign every array of a safetensors file to the variable whose attribute path is its name."""
     for name, array in load_file(path).items():
-        *owners, variable = name.split(".")
-        layer = model
-        for owner in owners:
-            layer = getattr(layer, "layers", layer)[int(owner)] if owner.isdigit() else getattr(layer, owner)
-        getattr(layer, variable).assign(array)
+        find(model, name).assign(array)
+
+
+def find(model, path):
+    """The layer or variable at an attribute path whose numbers are places in a Sequential or list."""
+    for step in path.split("."):
+        model = getattr(model, "layers", model)[int(step)] if step.isdigit() else getattr(model, step)
+    return model

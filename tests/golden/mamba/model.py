@@ -1,5 +1,6 @@
 """Mamba, ported from PyTorch (zoo:mamba@small) by porter."""
 
+import math
 from pathlib import Path
 
 import keras
@@ -12,10 +13,10 @@ class RMSNorm(layers.Layer):
     def __init__(self, shape, **kwargs):
         super().__init__(**kwargs)
         self.shape = shape
-        self.weight = self.add_weight(name="weight", shape=(shape,))
+        self.weight = self.add_weight(name="weight", shape=(shape,), initializer="ones")
 
     def call(self, x):
-        x = x * (1.0 / ops.sqrt(ops.mean(ops.square(x), axis=-1, keepdims=True) + 9.999999747378752e-06))
+        x = x * ops.rsqrt(ops.mean(ops.square(x), axis=-1, keepdims=True) + 1e-05)
         return x * self.weight
 
     def get_config(self):
@@ -29,16 +30,16 @@ class MambaMixer(layers.Layer):
         self.in_proj = layers.Dense(57, use_bias=False)
         self.conv1d_pad = layers.ZeroPadding1D(2)
         self.conv1d = layers.DepthwiseConv1D(3)
-        self.dt_bias = self.add_weight(name="dt_bias", shape=(5,))
-        self.A_log = self.add_weight(name="A_log", shape=(5,))
-        self.D = self.add_weight(name="D", shape=(5,))
+        self.dt_bias = self.add_weight(name="dt_bias", shape=(5,), initializer="zeros")
+        self.A_log = self.add_weight(name="A_log", shape=(5,), initializer="zeros")
+        self.D = self.add_weight(name="D", shape=(5, 1))
         self.norm = RMSNorm(20)
         self.out_proj = layers.Dense(10, use_bias=False)
 
     def call(self, u):
         gate, conv_input, dt = ops.split(self.in_proj(u), [20, 52], axis=-1)
         time = ops.shape(u)[1]
-        convolved = self.conv1d(self.conv1d_pad(conv_input))[:, slice(None, time)]
+        convolved = self.conv1d(self.conv1d_pad(conv_input))[:, :time]
         x, b, c = ops.split(ops.silu(convolved), [20, 26], axis=-1)
         x = ops.reshape(x, (-1, time, 5, 4))
         dt = dt + self.dt_bias
@@ -53,8 +54,7 @@ class MambaMixer(layers.Layer):
             * ops.exp(ops.where(ops.logical_not(z), float("-inf"), dt)),
             y,
         )
-        y = y + ops.expand_dims(self.D, axis=1) * x
-        y = ops.reshape(y, (-1, time, 20))
+        y = ops.reshape(y + self.D * x, (-1, time, 20))
         return self.out_proj(self.norm(y * ops.silu(gate)))
 
 
@@ -81,23 +81,52 @@ class Mamba(keras.Model):
         x = self.embedding(tokens)
         for layer in self.layers_:
             x = layer(x)
-        return ops.matmul(self.norm_f(x), ops.transpose(self.embedding.embeddings, (1, 0)))
+        return ops.matmul(self.norm_f(x), ops.transpose(self.embedding.embeddings))
+
+    def build_from_config(self, config):
+        create_variables(self)
 
 
 def build(weights=True):
     """The model with the weights that lie beside this file, or with fresh ones."""
     model = Mamba()
-    model(keras.Input((None,), dtype="int64", name="tokens"))
+    create_variables(model)
     if weights:
         load_weights(model, Path(__file__).with_name("weights.safetensors"))
+    else:
+        initialize(model)
     return model
+
+
+def create_variables(model):
+    """Call the model once on symbolic inputs, whose sizes may vary where they are None."""
+    model(keras.Input((None,), dtype="int64", name="tokens"))
+
+
+def initialize(model):
+    """Draw weights as PyTorch does: kernels and biases within ±1/√fan_in, normal embeddings."""
+    for layer in model._flatten_layers():
+        if isinstance(layer, layers.Embedding):
+            layer.embeddings.assign(keras.random.normal(layer.embeddings.shape))
+        elif isinstance(layer, layers.DepthwiseConv1D):
+            draw(layer, math.prod(layer.kernel.shape[:-2]) ** -0.5)
+        elif isinstance(layer, layers.Dense):
+            draw(layer, math.prod(layer.kernel.shape[:-1]) ** -0.5)
+
+
+def draw(layer, bound):
+    for variable in layer.weights:
+        variable.assign(keras.random.uniform(variable.shape, -bound, bound))
 
 
 def load_weights(model, path):
     """Assign every array of a safetensors file to the variable whose attribute path is its name."""
     for name, array in load_file(path).items():
-        *owners, variable = name.split(".")
-        layer = model
-        for owner in owners:
-            layer = getattr(layer, "layers", layer)[int(owner)] if owner.isdigit() else getattr(layer, owner)
-        getattr(layer, variable).assign(array)
+        find(model, name).assign(array)
+
+
+def find(model, path):
+    """The layer or variable at an attribute path whose numbers are places in a Sequential or list."""
+    for step in path.split("."):
+        model = getattr(model, "layers", model)[int(step)] if step.isdigit() else getattr(model, step)
+    return model

@@ -1,5 +1,6 @@
 """MLPMixer, ported from PyTorch (zoo:mixer@small) by porter."""
 
+import math
 from pathlib import Path
 
 import keras
@@ -8,23 +9,20 @@ from safetensors.numpy import load_file
 
 
 @keras.saving.register_keras_serializable("mixer")
-class MlpBlock(layers.Layer):
-    def __init__(self, **kwargs):
-        super().__init__(**kwargs)
-        self.n0 = layers.Dense(18)
-        self.n2 = layers.Dense(16)
-        self.n3 = layers.Dropout(0.1)
-
-    def call(self, input_, training=None):
-        return self.n3(
-            self.n2(ops.gelu(self.n0(ops.transpose(input_, (0, 2, 1))), approximate=False)), training=training
+class MlpBlock(keras.Sequential):
+    def __init__(self, units, inner_units, **kwargs):
+        super().__init__(
+            [layers.Dense(inner_units), layers.Activation("gelu"), layers.Dense(units), layers.Dropout(0.1)], **kwargs
         )
+        self.units = units
+        self.inner_units = inner_units
 
+    def get_config(self):
+        return {"name": self.name, "units": self.units, "inner_units": self.inner_units}
 
-@keras.saving.register_keras_serializable("mixer")
-class ChannelMixingMlpBlock(keras.Sequential):
-    def __init__(self, **kwargs):
-        super().__init__([layers.Dense(40), layers.Activation("gelu"), layers.Dense(24), layers.Dropout(0.1)], **kwargs)
+    @classmethod
+    def from_config(cls, config):
+        return cls(**config)
 
 
 @keras.saving.register_keras_serializable("mixer")
@@ -32,31 +30,15 @@ class MixerBlock(layers.Layer):
     def __init__(self, **kwargs):
         super().__init__(**kwargs)
         self.token_norm = layers.LayerNormalization(epsilon=1e-05)
-        self.token_mixing = MlpBlock()
+        self.token_mixing = MlpBlock(16, 18)
         self.channel_norm = layers.LayerNormalization(epsilon=1e-05)
-        self.channel_mixing = ChannelMixingMlpBlock()
+        self.channel_mixing = MlpBlock(24, 40)
 
     def call(self, x, training=None):
-        x = ops.transpose(x, (0, 2, 1)) + self.token_mixing(self.token_norm(x), training=training)
-        return x + ops.transpose(
-            self.channel_mixing(self.channel_norm(ops.transpose(x, (0, 2, 1))), training=training), (0, 2, 1)
+        x = x + ops.transpose(
+            self.token_mixing(ops.transpose(self.token_norm(x), (0, 2, 1)), training=training), (0, 2, 1)
         )
-
-
-@keras.saving.register_keras_serializable("mixer")
-class BlocksMixerBlock(layers.Layer):
-    def __init__(self, **kwargs):
-        super().__init__(**kwargs)
-        self.token_norm = layers.LayerNormalization(epsilon=1e-05)
-        self.token_mixing = MlpBlock()
-        self.channel_norm = layers.LayerNormalization(epsilon=1e-05)
-        self.channel_mixing = ChannelMixingMlpBlock()
-
-    def call(self, x, training=None):
-        x = x + self.token_mixing(self.token_norm(ops.transpose(x, (0, 2, 1))), training=training)
-        return x + ops.transpose(
-            self.channel_mixing(self.channel_norm(ops.transpose(x, (0, 2, 1))), training=training), (0, 2, 1)
-        )
+        return x + self.channel_mixing(self.channel_norm(x), training=training)
 
 
 @keras.saving.register_keras_serializable("mixer")
@@ -64,13 +46,13 @@ class MLPMixer(keras.Model):
     def __init__(self, **kwargs):
         super().__init__(**kwargs)
         self.stem = layers.Conv2D(24, 4, strides=4)
-        self.blocks = keras.Sequential([MixerBlock(), BlocksMixerBlock()])
+        self.blocks = keras.Sequential([MixerBlock() for _ in range(2)])
         self.norm = layers.LayerNormalization(epsilon=1e-05)
         self.head = layers.Dense(10)
 
     def call(self, images, training=None):
         x = ops.reshape(self.stem(images), (-1, 16, 24))
-        x = self.norm(ops.transpose(self.blocks(x, training=training), (0, 2, 1)))
+        x = self.norm(self.blocks(x, training=training))
         return self.head(ops.mean(x, axis=1))
 
 
@@ -80,14 +62,31 @@ def build(weights=True):
     model(keras.Input((16, 16, 3), name="images"))
     if weights:
         load_weights(model, Path(__file__).with_name("weights.safetensors"))
+    else:
+        initialize(model)
     return model
+
+
+def initialize(model):
+    """Draw weights as PyTorch does: kernels and biases within ±1/√fan_in."""
+    for layer in model._flatten_layers():
+        if isinstance(layer, (layers.Dense, layers.Conv2D)):
+            draw(layer, math.prod(layer.kernel.shape[:-1]) ** -0.5)
+
+
+def draw(layer, bound):
+    for variable in layer.weights:
+        variable.assign(keras.random.uniform(variable.shape, -bound, bound))
 
 
 def load_weights(model, path):
     """Assign every array of a safetensors file to the variable whose attribute path is its name."""
     for name, array in load_file(path).items():
-        *owners, variable = name.split(".")
-        layer = model
-        for owner in owners:
-            layer = getattr(layer, "layers", layer)[int(owner)] if owner.isdigit() else getattr(layer, owner)
-        getattr(layer, variable).assign(array)
+        find(model, name).assign(array)
+
+
+def find(model, path):
+    """The layer or variable at an attribute path whose numbers are places in a Sequential or list."""
+    for step in path.split("."):
+        model = getattr(model, "layers", model)[int(step)] if step.isdigit() else getattr(model, step)
+    return model

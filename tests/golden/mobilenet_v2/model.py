@@ -1,5 +1,6 @@
 """MobileNetV2, ported from PyTorch (zoo:mobilenet_v2@small) by porter."""
 
+import math
 from pathlib import Path
 
 import keras
@@ -9,22 +10,13 @@ from safetensors.numpy import load_file
 
 @keras.saving.register_keras_serializable("mobilenet_v2")
 class ConvBNReLU(keras.Sequential):
-    def __init__(
-        self,
-        filters=None,
-        kernel_size=None,
-        strides=1,
-        strides_=1,
-        with_zero_padding2d=False,
-        depthwise=False,
-        **kwargs,
-    ):
+    def __init__(self, filters=None, kernel_size=None, strides=1, padding=1, depthwise=False, **kwargs):
         super().__init__(
             [
-                *([layers.ZeroPadding2D(1)] if with_zero_padding2d else []),
+                layers.ZeroPadding2D(padding),
                 layers.DepthwiseConv2D(3, strides=strides, use_bias=False)
                 if depthwise
-                else layers.Conv2D(filters, kernel_size, strides=strides_, use_bias=False),
+                else layers.Conv2D(filters, kernel_size, strides=strides, use_bias=False),
                 layers.BatchNormalization(momentum=0.9, epsilon=1e-05),
                 layers.Activation("relu6"),
             ],
@@ -33,8 +25,7 @@ class ConvBNReLU(keras.Sequential):
         self.filters = filters
         self.kernel_size = kernel_size
         self.strides = strides
-        self.strides_ = strides_
-        self.with_zero_padding2d = with_zero_padding2d
+        self.padding = padding
         self.depthwise = depthwise
 
     def get_config(self):
@@ -43,8 +34,7 @@ class ConvBNReLU(keras.Sequential):
             "filters": self.filters,
             "kernel_size": self.kernel_size,
             "strides": self.strides,
-            "strides_": self.strides_,
-            "with_zero_padding2d": self.with_zero_padding2d,
+            "padding": self.padding,
             "depthwise": self.depthwise,
         }
 
@@ -55,17 +45,17 @@ class ConvBNReLU(keras.Sequential):
 
 @keras.saving.register_keras_serializable("mobilenet_v2")
 class InvertedResidual(layers.Layer):
-    def __init__(self, filters, strides, conv_filters=None, use_residual=False, with_conv_bn_re_lu=False, **kwargs):
+    def __init__(self, filters, strides, conv_filters=None, use_residual=False, with_conv_bn_relu=False, **kwargs):
         super().__init__(**kwargs)
         self.filters = filters
         self.strides = strides
         self.conv_filters = conv_filters
         self.use_residual = use_residual
-        self.with_conv_bn_re_lu = with_conv_bn_re_lu
+        self.with_conv_bn_relu = with_conv_bn_relu
         self.conv = keras.Sequential(
             [
-                *([ConvBNReLU(filters=conv_filters, kernel_size=1)] if with_conv_bn_re_lu else []),
-                ConvBNReLU(strides=strides, with_zero_padding2d=True, depthwise=True),
+                *([ConvBNReLU(filters=conv_filters, kernel_size=1, padding=0)] if with_conv_bn_relu else []),
+                ConvBNReLU(strides=strides, depthwise=True),
                 layers.Conv2D(filters, 1, use_bias=False),
                 layers.BatchNormalization(momentum=0.9, epsilon=1e-05),
             ]
@@ -82,7 +72,7 @@ class InvertedResidual(layers.Layer):
             "strides": self.strides,
             "conv_filters": self.conv_filters,
             "use_residual": self.use_residual,
-            "with_conv_bn_re_lu": self.with_conv_bn_re_lu,
+            "with_conv_bn_relu": self.with_conv_bn_relu,
         }
 
 
@@ -92,18 +82,15 @@ class MobileNetV2(keras.Model):
         super().__init__(**kwargs)
         self.features = keras.Sequential(
             [
-                ConvBNReLU(filters=8, kernel_size=3, strides_=2, with_zero_padding2d=True),
+                ConvBNReLU(filters=8, kernel_size=3, strides=2),
                 InvertedResidual(4, 1),
-                InvertedResidual(6, 2, conv_filters=24, with_conv_bn_re_lu=True),
-                InvertedResidual(6, 1, conv_filters=36, use_residual=True, with_conv_bn_re_lu=True),
-                InvertedResidual(8, 2, conv_filters=36, with_conv_bn_re_lu=True),
-                *(
-                    InvertedResidual(8, 1, conv_filters=48, use_residual=True, with_conv_bn_re_lu=True)
-                    for _ in range(2)
-                ),
-                InvertedResidual(12, 2, conv_filters=48, with_conv_bn_re_lu=True),
-                InvertedResidual(12, 1, conv_filters=72, use_residual=True, with_conv_bn_re_lu=True),
-                ConvBNReLU(filters=32, kernel_size=1),
+                InvertedResidual(6, 2, conv_filters=24, with_conv_bn_relu=True),
+                InvertedResidual(6, 1, conv_filters=36, use_residual=True, with_conv_bn_relu=True),
+                InvertedResidual(8, 2, conv_filters=36, with_conv_bn_relu=True),
+                *(InvertedResidual(8, 1, conv_filters=48, use_residual=True, with_conv_bn_relu=True) for _ in range(2)),
+                InvertedResidual(12, 2, conv_filters=48, with_conv_bn_relu=True),
+                InvertedResidual(12, 1, conv_filters=72, use_residual=True, with_conv_bn_relu=True),
+                ConvBNReLU(filters=32, kernel_size=1, padding=0),
             ]
         )
         self.classifier = keras.Sequential([layers.Dropout(0.2), layers.Dense(10)])
@@ -120,14 +107,33 @@ def build(weights=True):
     model(keras.Input((None, None, 3), name="x"))
     if weights:
         load_weights(model, Path(__file__).with_name("weights.safetensors"))
+    else:
+        initialize(model)
     return model
+
+
+def initialize(model):
+    """Draw weights as PyTorch does: kernels and biases within ±1/√fan_in."""
+    for layer in model._flatten_layers():
+        if isinstance(layer, layers.DepthwiseConv2D):
+            draw(layer, math.prod(layer.kernel.shape[:-2]) ** -0.5)
+        elif isinstance(layer, (layers.Dense, layers.Conv2D)):
+            draw(layer, math.prod(layer.kernel.shape[:-1]) ** -0.5)
+
+
+def draw(layer, bound):
+    for variable in layer.weights:
+        variable.assign(keras.random.uniform(variable.shape, -bound, bound))
 
 
 def load_weights(model, path):
     """Assign every array of a safetensors file to the variable whose attribute path is its name."""
     for name, array in load_file(path).items():
-        *owners, variable = name.split(".")
-        layer = model
-        for owner in owners:
-            layer = getattr(layer, "layers", layer)[int(owner)] if owner.isdigit() else getattr(layer, owner)
-        getattr(layer, variable).assign(array)
+        find(model, name).assign(array)
+
+
+def find(model, path):
+    """The layer or variable at an attribute path whose numbers are places in a Sequential or list."""
+    for step in path.split("."):
+        model = getattr(model, "layers", model)[int(step)] if step.isdigit() else getattr(model, step)
+    return model

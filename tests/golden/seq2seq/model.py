@@ -1,5 +1,6 @@
 """Seq2Seq, ported from PyTorch (zoo:seq2seq@small) by porter."""
 
+import math
 from pathlib import Path
 
 import keras
@@ -33,15 +34,11 @@ class Attention(layers.Layer):
         self.key = layers.Dense(14, use_bias=False)
         self.energy = layers.Dense(1, use_bias=False)
 
-    def call(self, padding, keys, padding_node_GRU_29_sequence):
-        scores = ops.squeeze(
-            self.energy(ops.tanh(self.query(keys) + ops.transpose(self.key(padding_node_GRU_29_sequence), (1, 0, 2)))),
-            axis=2,
-        )
-        weights = ops.softmax(ops.where(ops.transpose(padding, (1, 0)), float("-inf"), scores), axis=0)
-        x = ops.transpose(weights, (1, 0))
-        context = ops.matmul(ops.transpose(ops.expand_dims(weights, axis=0), (2, 0, 1)), padding_node_GRU_29_sequence)
-        return context, x
+    def call(self, query, keys, padding):
+        scores = ops.squeeze(self.energy(ops.tanh(self.query(query) + self.key(keys))), axis=2)
+        weights = ops.softmax(ops.where(padding, float("-inf"), scores))
+        context = ops.matmul(ops.expand_dims(weights, axis=1), keys)
+        return context, weights
 
 
 @keras.saving.register_keras_serializable("seq2seq")
@@ -50,13 +47,14 @@ class Decoder(layers.Layer):
         super().__init__(**kwargs)
         self.embedding = layers.Embedding(36, 8)
         self.dropout = layers.Dropout(0.1)
-        self.attention_ = layers.Attention()
+        self.attention = Attention()
         self.gru = layers.GRU(12, return_sequences=True, return_state=True)
         self.out = layers.Dense(36)
 
-    def call(self, token, hidden, padding, padding_node_GRU_29_sequence, training=None):
+    def call(self, token, hidden, states, padding, training=None):
         embedded = ops.expand_dims(self.dropout(self.embedding(token), training=training), axis=1)
-        context, weights = self.attention_(padding, hidden, padding_node_GRU_29_sequence)
+        query = ops.transpose(hidden, (1, 0, 2))
+        context, weights = self.attention(query, states, padding)
         output, hidden = self.gru(ops.concatenate([embedded, context], axis=-1), initial_state=hidden[0])
         hidden = ops.expand_dims(hidden, axis=0)
         logits = self.out(ops.squeeze(ops.concatenate([output, context], axis=-1), axis=1))
@@ -74,28 +72,57 @@ class Seq2Seq(keras.Model):
         if isinstance(source, (list, tuple)):  # fit() and predict() hand all inputs over as one
             source, token, hidden = source
         states = self.encoder(source, training=training)
-        x, y, z = self.decoder(token, hidden, ops.equal(source, 0), states, training=training)
+        x, y, z = self.decoder(token, hidden, states, ops.equal(source, 0), training=training)
         return x, y, z
+
+    def build_from_config(self, config):
+        create_variables(self)
 
 
 def build(weights=True):
     """The model with the weights that lie beside this file, or with fresh ones."""
     model = Seq2Seq()
+    create_variables(model)
+    if weights:
+        load_weights(model, Path(__file__).with_name("weights.safetensors"))
+    else:
+        initialize(model)
+    return model
+
+
+def create_variables(model):
+    """Call the model once on symbolic inputs, whose sizes may vary where they are None."""
     model(
         keras.Input((None,), dtype="int64", name="source"),
         keras.Input((), dtype="int64", name="token"),
         keras.Input(batch_shape=(1, None, 12), name="hidden"),
     )
-    if weights:
-        load_weights(model, Path(__file__).with_name("weights.safetensors"))
-    return model
+
+
+def initialize(model):
+    """Draw weights as PyTorch does: kernels and biases within ±1/√fan_in, recurrent layers within ±1/√units, normal embeddings."""
+    for layer in model._flatten_layers():
+        if isinstance(layer, layers.Embedding):
+            layer.embeddings.assign(keras.random.normal(layer.embeddings.shape))
+        elif isinstance(layer, layers.GRUCell):
+            draw(layer, layer.units**-0.5)
+        elif isinstance(layer, layers.Dense):
+            draw(layer, math.prod(layer.kernel.shape[:-1]) ** -0.5)
+
+
+def draw(layer, bound):
+    for variable in layer.weights:
+        variable.assign(keras.random.uniform(variable.shape, -bound, bound))
 
 
 def load_weights(model, path):
     """Assign every array of a safetensors file to the variable whose attribute path is its name."""
     for name, array in load_file(path).items():
-        *owners, variable = name.split(".")
-        layer = model
-        for owner in owners:
-            layer = getattr(layer, "layers", layer)[int(owner)] if owner.isdigit() else getattr(layer, owner)
-        getattr(layer, variable).assign(array)
+        find(model, name).assign(array)
+
+
+def find(model, path):
+    """The layer or variable at an attribute path whose numbers are places in a Sequential or list."""
+    for step in path.split("."):
+        model = getattr(model, "layers", model)[int(step)] if step.isdigit() else getattr(model, step)
+    return model

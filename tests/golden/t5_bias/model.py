@@ -1,5 +1,6 @@
 """T5Encoder, ported from PyTorch (zoo:t5_bias@small) by porter."""
 
+import math
 from pathlib import Path
 
 import keras
@@ -11,11 +12,11 @@ from safetensors.numpy import load_file
 class T5LayerNorm(layers.Layer):
     def __init__(self, **kwargs):
         super().__init__(**kwargs)
-        self.weight = self.add_weight(name="weight", shape=(14,))
+        self.weight = self.add_weight(name="weight", shape=(14,), initializer="ones")
 
     def call(self, x):
         variance = ops.mean(ops.square(x), axis=-1, keepdims=True)
-        return self.weight * (x * (1.0 / ops.sqrt(variance + 9.999999974752427e-07)))
+        return self.weight * (x * ops.rsqrt(variance + 1e-06))
 
 
 @keras.saving.register_keras_serializable("t5_bias")
@@ -30,20 +31,16 @@ class T5Attention(layers.Layer):
 
     def call(self, x, position_bias, training=None):
         time = ops.shape(x)[1]
-        y = ops.reshape(self.q(x), (-1, time, 3, 6))
-        z = ops.reshape(self.k(x), (-1, time, 3, 6))
-        u = ops.reshape(self.v(x), (-1, time, 3, 6))
-        scores = (
-            ops.transpose(ops.matmul(ops.transpose(y, (0, 2, 1, 3)), ops.transpose(z, (0, 2, 3, 1))), (2, 3, 0, 1))
-            + position_bias
+        query = ops.reshape(self.q(x), (-1, time, 3, 6))
+        key = ops.reshape(self.k(x), (-1, time, 3, 6))
+        value = ops.reshape(self.v(x), (-1, time, 3, 6))
+        scores = ops.matmul(ops.transpose(query, (0, 2, 1, 3)), ops.transpose(key, (0, 2, 3, 1))) + ops.transpose(
+            position_bias, (2, 3, 0, 1)
         )
-        weights = self.dropout(ops.softmax(scores, axis=1), training=training)
+        weights = self.dropout(ops.softmax(scores), training=training)
         return self.o(
             ops.reshape(
-                ops.transpose(
-                    ops.matmul(ops.transpose(weights, (2, 3, 0, 1)), ops.transpose(u, (0, 2, 1, 3))), (0, 2, 1, 3)
-                ),
-                (-1, time, 18),
+                ops.transpose(ops.matmul(weights, ops.transpose(value, (0, 2, 1, 3))), (0, 2, 1, 3)), (-1, time, 18)
             )
         )
 
@@ -67,14 +64,14 @@ class T5Block(layers.Layer):
     def __init__(self, **kwargs):
         super().__init__(**kwargs)
         self.attention_norm = T5LayerNorm()
-        self.attention_ = T5Attention()
+        self.attention = T5Attention()
         self.dropout = layers.Dropout(0.1)
         self.feed_forward_norm = T5LayerNorm()
         self.feed_forward = T5GatedFeedForward()
 
     def call(self, x, position_bias, training=None):
         x = x + self.dropout(
-            self.attention_(self.attention_norm(x), position_bias, training=training), training=training
+            self.attention(self.attention_norm(x), position_bias, training=training), training=training
         )
         return x + self.dropout(self.feed_forward(self.feed_forward_norm(x), training=training), training=training)
 
@@ -94,31 +91,60 @@ class T5Encoder(keras.Model):
         position_bias = ops.arange(ops.shape(input_ids)[1], dtype="int64")
         position_bias = ops.expand_dims(position_bias, axis=0) - ops.expand_dims(position_bias, axis=1)
         y = ops.abs(position_bias)
-        z = ops.log(ops.cast(ops.maximum(y, 1), self.compute_dtype) / 2.0) / 2.3025851249694824 * 2.0
-        position_bias = self.relative_position_bias_embedding(
-            ops.where(ops.greater(position_bias, 0), 4, 0)
-            + ops.where(ops.less(y, 2), y, ops.minimum(ops.cast(z, "int64") + 2, 3))
+        z = ops.log(ops.cast(ops.maximum(y, 1), self.compute_dtype) / 2.0) / 2.302585092994046 * 2.0
+        z = ops.minimum(ops.cast(z, "int64") + 2, 3)
+        position_bias = ops.expand_dims(
+            self.relative_position_bias_embedding(
+                ops.cast(ops.where(ops.greater(position_bias, 0), 4, 0), "int64") + ops.where(ops.less(y, 2), y, z)
+            ),
+            axis=2,
         )
-        position_bias = ops.expand_dims(position_bias, axis=2)
         for block in self.blocks:
             x = block(x, position_bias, training=training)
         return self.dropout(self.final_norm(x), training=training)
+
+    def build_from_config(self, config):
+        create_variables(self)
 
 
 def build(weights=True):
     """The model with the weights that lie beside this file, or with fresh ones."""
     model = T5Encoder()
-    model(keras.Input((None,), dtype="int64", name="input_ids"))
+    create_variables(model)
     if weights:
         load_weights(model, Path(__file__).with_name("weights.safetensors"))
+    else:
+        initialize(model)
     return model
+
+
+def create_variables(model):
+    """Call the model once on symbolic inputs, whose sizes may vary where they are None."""
+    model(keras.Input((None,), dtype="int64", name="input_ids"))
+
+
+def initialize(model):
+    """Draw weights as PyTorch does: kernels and biases within ±1/√fan_in, normal embeddings."""
+    for layer in model._flatten_layers():
+        if isinstance(layer, layers.Embedding):
+            layer.embeddings.assign(keras.random.normal(layer.embeddings.shape))
+        elif isinstance(layer, layers.Dense):
+            draw(layer, math.prod(layer.kernel.shape[:-1]) ** -0.5)
+
+
+def draw(layer, bound):
+    for variable in layer.weights:
+        variable.assign(keras.random.uniform(variable.shape, -bound, bound))
 
 
 def load_weights(model, path):
     """Assign every array of a safetensors file to the variable whose attribute path is its name."""
     for name, array in load_file(path).items():
-        *owners, variable = name.split(".")
-        layer = model
-        for owner in owners:
-            layer = getattr(layer, "layers", layer)[int(owner)] if owner.isdigit() else getattr(layer, owner)
-        getattr(layer, variable).assign(array)
+        find(model, name).assign(array)
+
+
+def find(model, path):
+    """The layer or variable at an attribute path whose numbers are places in a Sequential or list."""
+    for step in path.split("."):
+        model = getattr(model, "layers", model)[int(step)] if step.isdigit() else getattr(model, step)
+    return model

@@ -1,142 +1,11 @@
 """TranslationTransformer, ported from PyTorch (zoo:transformer@small) by porter."""
 
+import math
 from pathlib import Path
 
 import keras
 from keras import layers, ops
 from safetensors.numpy import load_file
-
-
-@keras.saving.register_keras_serializable("transformer")
-class MultiheadAttention(layers.Layer):
-    def __init__(self, **kwargs):
-        super().__init__(**kwargs)
-        self.dense = layers.Dense(36)
-        self.out_proj = layers.Dense(12)
-
-    def call(self, query):
-        source_time = ops.shape(query)[1]
-        x = ops.squeeze(ops.expand_dims(ops.reshape(self.dense(query), (-1, source_time, 3, 12)), axis=1), axis=1)
-        y = x[:, :, 0]
-        z = x[:, :, 1]
-        x = x[:, :, 2]
-        y = ops.reshape(ops.transpose(y, (1, 0, 2)), (source_time, -1, 6))
-        z = ops.reshape(ops.transpose(z, (1, 0, 2)), (source_time, -1, 6))
-        x = ops.reshape(ops.transpose(x, (1, 0, 2)), (source_time, -1, 6))
-        y = ops.reshape(y, (source_time, -1, 2, 6))
-        z = ops.reshape(z, (source_time, -1, 2, 6))
-        y = ops.transpose(
-            ops.dot_product_attention(
-                ops.transpose(y, (1, 0, 2, 3)) * 6**-0.5,
-                ops.transpose(z, (1, 0, 2, 3)),
-                ops.transpose(ops.reshape(x, (source_time, -1, 2, 6)), (1, 0, 2, 3)),
-                scale=1.0,
-            ),
-            (1, 0, 2, 3),
-        )
-        return ops.reshape(self.out_proj(ops.reshape(y, (-1, 12))), (-1, ops.shape(query)[0], 12))
-
-
-@keras.saving.register_keras_serializable("transformer")
-class SelfAttnMultiheadAttention(layers.Layer):
-    def __init__(self, **kwargs):
-        super().__init__(**kwargs)
-        self.dense = layers.Dense(36)
-        self.out_proj = layers.Dense(12)
-
-    def call(self, query):
-        batch = ops.shape(query)[1]
-        x = ops.squeeze(ops.expand_dims(ops.reshape(self.dense(query), (-1, batch, 3, 12)), axis=0), axis=0)
-        y = x[:, :, 0]
-        z = x[:, :, 1]
-        x = x[:, :, 2]
-        source_time = ops.shape(query)[0]
-        y = ops.reshape(y, (source_time, -1, 6))
-        z = ops.reshape(z, (source_time, -1, 6))
-        x = ops.reshape(x, (source_time, -1, 6))
-        y = ops.reshape(y, (source_time, -1, 2, 6))
-        z = ops.reshape(z, (source_time, -1, 2, 6))
-        y = ops.transpose(
-            ops.dot_product_attention(
-                ops.transpose(y, (1, 0, 2, 3)) * 6**-0.5,
-                ops.transpose(z, (1, 0, 2, 3)),
-                ops.transpose(ops.reshape(x, (source_time, -1, 2, 6)), (1, 0, 2, 3)),
-                scale=1.0,
-            ),
-            (1, 0, 2, 3),
-        )
-        return ops.reshape(self.out_proj(ops.reshape(y, (-1, 12))), (-1, batch, 12))
-
-
-@keras.saving.register_keras_serializable("transformer")
-class MultiheadAttentionVariant(layers.Layer):
-    def __init__(self, **kwargs):
-        super().__init__(**kwargs)
-        self.dense = layers.Dense(36)
-        self.out_proj = layers.Dense(12)
-
-    def call(self, query):
-        target_time = ops.shape(query)[1]
-        x = ops.squeeze(ops.expand_dims(ops.reshape(self.dense(query), (-1, target_time, 3, 12)), axis=1), axis=1)
-        y = x[:, :, 0]
-        z = x[:, :, 1]
-        x = x[:, :, 2]
-        y = ops.reshape(ops.transpose(y, (1, 0, 2)), (target_time, -1, 6))
-        z = ops.reshape(ops.transpose(z, (1, 0, 2)), (target_time, -1, 6))
-        x = ops.reshape(ops.transpose(x, (1, 0, 2)), (target_time, -1, 6))
-        y = ops.reshape(y, (target_time, -1, 2, 6))
-        z = ops.reshape(z, (target_time, -1, 2, 6))
-        y = ops.transpose(
-            ops.dot_product_attention(
-                ops.transpose(y, (1, 0, 2, 3)) * 6**-0.5,
-                ops.transpose(z, (1, 0, 2, 3)),
-                ops.transpose(ops.reshape(x, (target_time, -1, 2, 6)), (1, 0, 2, 3)),
-                scale=1.0,
-                is_causal=True,
-            ),
-            (1, 0, 2, 3),
-        )
-        return ops.reshape(self.out_proj(ops.reshape(y, (-1, 12))), (-1, ops.shape(query)[0], 12))
-
-
-@keras.saving.register_keras_serializable("transformer")
-class MultiheadAttnMultiheadAttention(layers.Layer):
-    def __init__(self, **kwargs):
-        super().__init__(**kwargs)
-        self.in_proj_weight = self.add_weight(name="in_proj_weight", shape=(36, 12))
-        self.in_proj_bias = self.add_weight(name="in_proj_bias", shape=(36,))
-        self.out_proj = layers.Dense(12)
-
-    def call(self, query, key):
-        attn_output, attn_output_weights = ops.split(self.in_proj_weight, [12])
-        x, y = ops.split(self.in_proj_bias, [12])
-        attn_output = ops.matmul(query, ops.transpose(attn_output, (1, 0))) + x
-        batch = ops.shape(query)[1]
-        attn_output_weights = ops.squeeze(
-            ops.expand_dims(
-                ops.reshape(ops.matmul(key, ops.transpose(attn_output_weights, (1, 0))) + y, (-1, batch, 2, 12)), axis=0
-            ),
-            axis=0,
-        )
-        x = attn_output_weights[:, :, 0]
-        attn_output_weights = attn_output_weights[:, :, 1]
-        target_time = ops.shape(query)[0]
-        attn_output = ops.reshape(attn_output, (target_time, -1, 6))
-        source_time = ops.shape(key)[0]
-        x = ops.reshape(x, (source_time, -1, 6))
-        attn_output_weights = ops.reshape(attn_output_weights, (source_time, -1, 6))
-        attn_output = ops.reshape(attn_output, (target_time, -1, 2, 6))
-        x = ops.reshape(x, (source_time, -1, 2, 6))
-        attn_output = ops.transpose(
-            ops.dot_product_attention(
-                ops.transpose(attn_output, (1, 0, 2, 3)) * 6**-0.5,
-                ops.transpose(x, (1, 0, 2, 3)),
-                ops.transpose(ops.reshape(attn_output_weights, (source_time, -1, 2, 6)), (1, 0, 2, 3)),
-                scale=1.0,
-            ),
-            (1, 0, 2, 3),
-        )
-        return ops.reshape(self.out_proj(ops.reshape(attn_output, (-1, 12))), (-1, batch, 12))
 
 
 @keras.saving.register_keras_serializable("transformer")
@@ -147,16 +16,14 @@ class PositionalEncoding(layers.Layer):
         self.dropout = layers.Dropout(0.1)
 
     def call(self, x, training=None):
-        return self.dropout(x + self.encoding[:, slice(None, ops.shape(x)[1])], training=training)
+        return self.dropout(x + self.encoding[:, : ops.shape(x)[1]], training=training)
 
 
 @keras.saving.register_keras_serializable("transformer")
 class TransformerEncoderLayer(layers.Layer):
-    def __init__(self, extra=False, self_=False, **kwargs):
+    def __init__(self, **kwargs):
         super().__init__(**kwargs)
-        self.extra = extra
-        self.self_ = self_
-        self.self_attn = SelfAttnMultiheadAttention() if self_ else MultiheadAttention()
+        self.self_attn = layers.MultiHeadAttention(2, 6, dropout=0.1)
         self.dropout1 = layers.Dropout(0.1)
         self.norm1 = layers.LayerNormalization(epsilon=1e-05)
         self.linear1 = layers.Dense(20)
@@ -166,8 +33,7 @@ class TransformerEncoderLayer(layers.Layer):
         self.norm2 = layers.LayerNormalization(epsilon=1e-05)
 
     def call(self, src, training=None):
-        x = self.dropout1(self.self_attn(src), training=training)
-        src = ops.transpose(src, (1, 0, 2)) if self.extra else src
+        x = self.dropout1(self.self_attn(src, src, training=training), training=training)
         src = src + x
         x = self.norm1(src)
         x = x + self.dropout2(
@@ -175,18 +41,15 @@ class TransformerEncoderLayer(layers.Layer):
         )
         return self.norm2(x)
 
-    def get_config(self):
-        return {**super().get_config(), "extra": self.extra, "self_": self.self_}
-
 
 @keras.saving.register_keras_serializable("transformer")
 class TransformerDecoderLayer(layers.Layer):
     def __init__(self, **kwargs):
         super().__init__(**kwargs)
-        self.self_attn = MultiheadAttentionVariant()
+        self.self_attn = layers.MultiHeadAttention(2, 6, dropout=0.1)
         self.dropout1 = layers.Dropout(0.1)
         self.norm1 = layers.LayerNormalization(epsilon=1e-05)
-        self.multihead_attn = MultiheadAttnMultiheadAttention()
+        self.multihead_attn = layers.MultiHeadAttention(2, 6, dropout=0.1)
         self.dropout2 = layers.Dropout(0.1)
         self.norm2 = layers.LayerNormalization(epsilon=1e-05)
         self.linear1 = layers.Dense(20)
@@ -196,10 +59,10 @@ class TransformerDecoderLayer(layers.Layer):
         self.norm3 = layers.LayerNormalization(epsilon=1e-05)
 
     def call(self, tgt, memory, training=None):
-        tgt = ops.transpose(tgt, (1, 0, 2)) + self.dropout1(self.self_attn(tgt), training=training)
+        tgt = tgt + self.dropout1(self.self_attn(tgt, tgt, use_causal_mask=True, training=training), training=training)
         x = self.norm1(tgt)
-        memory = self.dropout2(self.multihead_attn(x, memory), training=training)
-        x = x + memory
+        y = self.dropout2(self.multihead_attn(x, memory, training=training), training=training)
+        x = x + y
         x = self.norm2(x)
         x = x + self.dropout3(
             self.linear2(self.dropout(ops.relu(self.linear1(x)), training=training)), training=training
@@ -211,7 +74,7 @@ class TransformerDecoderLayer(layers.Layer):
 class TransformerEncoder(layers.Layer):
     def __init__(self, **kwargs):
         super().__init__(**kwargs)
-        self.layers_ = [TransformerEncoderLayer(extra=True), TransformerEncoderLayer(self_=True)]
+        self.layers_ = [TransformerEncoderLayer() for _ in range(2)]
         self.norm = layers.LayerNormalization(epsilon=1e-05)
 
     def call(self, src, training=None):
@@ -224,11 +87,11 @@ class TransformerEncoder(layers.Layer):
 class TransformerDecoder(layers.Layer):
     def __init__(self, **kwargs):
         super().__init__(**kwargs)
-        self.layers_0 = TransformerDecoderLayer()
+        self.layers_ = [TransformerDecoderLayer()]
         self.norm = layers.LayerNormalization(epsilon=1e-05)
 
     def call(self, tgt, memory, training=None):
-        output = self.layers_0(tgt, memory, training=training)
+        output = self.layers_[0](tgt, memory, training=training)
         return self.norm(output)
 
 
@@ -257,26 +120,58 @@ class TranslationTransformer(keras.Model):
     def call(self, source, target=None, training=None):
         if isinstance(source, (list, tuple)):  # fit() and predict() hand all inputs over as one
             source, target = source
-        source_embedded = self.positional_encoding(self.source_embedding(source) * 3.464101552963257, training=training)
-        target_embedded = self.positional_encoding(self.target_embedding(target) * 3.464101552963257, training=training)
+        source_embedded = self.positional_encoding(
+            self.source_embedding(source) * 3.4641016151377544, training=training
+        )
+        target_embedded = self.positional_encoding(
+            self.target_embedding(target) * 3.4641016151377544, training=training
+        )
         decoded = self.transformer(source_embedded, target_embedded, training=training)
-        return ops.transpose(self.generator(decoded), (1, 0, 2))
+        return self.generator(decoded)
+
+    def build_from_config(self, config):
+        create_variables(self)
 
 
 def build(weights=True):
     """The model with the weights that lie beside this file, or with fresh ones."""
     model = TranslationTransformer()
-    model(keras.Input((None,), dtype="int64", name="source"), keras.Input((None,), dtype="int64", name="target"))
-    if weights:
-        load_weights(model, Path(__file__).with_name("weights.safetensors"))
+    create_variables(model)
+    if not weights:
+        initialize(model)
+    load_weights(model, Path(__file__).with_name("weights.safetensors"), trained=weights)
     return model
 
 
-def load_weights(model, path):
-    """Assign every array of a safetensors file to the variable whose attribute path is its name."""
+def create_variables(model):
+    """Call the model once on symbolic inputs, whose sizes may vary where they are None."""
+    model(keras.Input((None,), dtype="int64", name="source"), keras.Input((None,), dtype="int64", name="target"))
+
+
+def initialize(model):
+    """Draw weights as PyTorch does: kernels and biases within ±1/√fan_in, normal embeddings."""
+    for layer in model._flatten_layers():
+        if isinstance(layer, layers.Embedding):
+            layer.embeddings.assign(keras.random.normal(layer.embeddings.shape))
+        elif isinstance(layer, layers.Dense):
+            draw(layer, math.prod(layer.kernel.shape[:-1]) ** -0.5)
+
+
+def draw(layer, bound):
+    for variable in layer.weights:
+        variable.assign(keras.random.uniform(variable.shape, -bound, bound))
+
+
+def load_weights(model, path, trained=True):
+    """Assign arrays to the variables whose attribute paths are their names: all, or only what is never trained."""
     for name, array in load_file(path).items():
-        *owners, variable = name.split(".")
-        layer = model
-        for owner in owners:
-            layer = getattr(layer, "layers", layer)[int(owner)] if owner.isdigit() else getattr(layer, owner)
-        getattr(layer, variable).assign(array)
+        variable = find(model, name)
+        if trained or not (variable.trainable or name.endswith(("moving_mean", "moving_variance"))):
+            variable.assign(array)
+
+
+def find(model, path):
+    """The layer or variable at an attribute path whose numbers are places in a Sequential or list."""
+    for step in path.split("."):
+        model = getattr(model, "layers", model)[int(step)] if step.isdigit() else getattr(model, step)
+    return model

@@ -1,5 +1,6 @@
 """VAE, ported from PyTorch (zoo:vae@small) by porter."""
 
+import math
 from pathlib import Path
 
 import keras
@@ -36,11 +37,11 @@ class Decoder(layers.Layer):
         super().__init__(**kwargs)
         self.fc = layers.Dense(256)
         self.deconv1 = layers.Conv2DTranspose(8, 3, strides=2)
-        self.deconv1_crop = layers.Cropping2D((1, 0))
+        self.deconv1_crop = layers.Cropping2D(((1, 0), (1, 0)))
         self.deconv2 = layers.Conv2DTranspose(4, 3, strides=2)
-        self.deconv2_crop = layers.Cropping2D((1, 0))
+        self.deconv2_crop = layers.Cropping2D(((1, 0), (1, 0)))
         self.deconv3 = layers.Conv2DTranspose(3, 3, strides=2)
-        self.deconv3_crop = layers.Cropping2D((1, 0))
+        self.deconv3_crop = layers.Cropping2D(((1, 0), (1, 0)))
 
     def call(self, z):
         x = ops.reshape(ops.relu(self.fc(z)), (-1, 16, 4, 4))
@@ -68,14 +69,31 @@ def build(weights=True):
     model(keras.Input((32, 32, 3), name="x"))
     if weights:
         load_weights(model, Path(__file__).with_name("weights.safetensors"))
+    else:
+        initialize(model)
     return model
+
+
+def initialize(model):
+    """Draw weights as PyTorch does: kernels and biases within ±1/√fan_in."""
+    for layer in model._flatten_layers():
+        if isinstance(layer, (layers.Dense, layers.Conv2D, layers.Conv2DTranspose)):
+            draw(layer, math.prod(layer.kernel.shape[:-1]) ** -0.5)
+
+
+def draw(layer, bound):
+    for variable in layer.weights:
+        variable.assign(keras.random.uniform(variable.shape, -bound, bound))
 
 
 def load_weights(model, path):
     """Assign every array of a safetensors file to the variable whose attribute path is its name."""
     for name, array in load_file(path).items():
-        *owners, variable = name.split(".")
-        layer = model
-        for owner in owners:
-            layer = getattr(layer, "layers", layer)[int(owner)] if owner.isdigit() else getattr(layer, owner)
-        getattr(layer, variable).assign(array)
+        find(model, name).assign(array)
+
+
+def find(model, path):
+    """The layer or variable at an attribute path whose numbers are places in a Sequential or list."""
+    for step in path.split("."):
+        model = getattr(model, "layers", model)[int(step)] if step.isdigit() else getattr(model, step)
+    return model

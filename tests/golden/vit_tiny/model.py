@@ -1,5 +1,6 @@
 """VisionTransformer, ported from PyTorch (zoo:vit_tiny@small) by porter."""
 
+import math
 from pathlib import Path
 
 import keras
@@ -26,14 +27,14 @@ class Attention(layers.Layer):
 
     def call(self, x):
         qkv = ops.reshape(self.qkv(x), (-1, 17, 3, 3, 8))
-        x = qkv[:, :, 0]
-        y = qkv[:, :, 1]
-        qkv = qkv[:, :, 2]
+        query = qkv[:, :, 0]
+        key = qkv[:, :, 1]
+        value = qkv[:, :, 2]
         weights = ops.softmax(
-            ops.matmul(ops.transpose(x, (0, 2, 1, 3)), ops.transpose(y, (0, 2, 3, 1))) * 0.3535533845424652
+            ops.matmul(ops.transpose(query, (0, 2, 1, 3)), ops.transpose(key, (0, 2, 3, 1))) * 0.3535533905932738
         )
         x = ops.reshape(
-            ops.transpose(ops.matmul(weights, ops.transpose(qkv, (0, 2, 1, 3))), (0, 2, 1, 3)), (-1, 17, 24)
+            ops.transpose(ops.matmul(weights, ops.transpose(value, (0, 2, 1, 3))), (0, 2, 1, 3)), (-1, 17, 24)
         )
         return self.proj(x)
 
@@ -55,7 +56,7 @@ class Block(layers.Layer):
     def __init__(self, **kwargs):
         super().__init__(**kwargs)
         self.norm1 = layers.LayerNormalization(epsilon=1e-06)
-        self.attn = layers.Attention()
+        self.attn = Attention()
         self.norm2 = layers.LayerNormalization(epsilon=1e-06)
         self.mlp = MLP()
 
@@ -71,7 +72,7 @@ class VisionTransformer(keras.Model):
         self.patch_embed = PatchEmbed()
         self.cls_token = self.add_weight(name="cls_token", shape=(1, 1, 24))
         self.pos_embed = self.add_weight(name="pos_embed", shape=(1, 17, 24))
-        self.blocks = keras.Sequential([*(Block() for _ in range(2))])
+        self.blocks = keras.Sequential([Block() for _ in range(2)])
         self.norm = layers.LayerNormalization(epsilon=1e-06)
         self.head = layers.Dense(10)
 
@@ -89,14 +90,31 @@ def build(weights=True):
     model(keras.Input((16, 16, 3), name="images"))
     if weights:
         load_weights(model, Path(__file__).with_name("weights.safetensors"))
+    else:
+        initialize(model)
     return model
+
+
+def initialize(model):
+    """Draw weights as PyTorch does: kernels and biases within ±1/√fan_in."""
+    for layer in model._flatten_layers():
+        if isinstance(layer, (layers.Dense, layers.Conv2D)):
+            draw(layer, math.prod(layer.kernel.shape[:-1]) ** -0.5)
+
+
+def draw(layer, bound):
+    for variable in layer.weights:
+        variable.assign(keras.random.uniform(variable.shape, -bound, bound))
 
 
 def load_weights(model, path):
     """Assign every array of a safetensors file to the variable whose attribute path is its name."""
     for name, array in load_file(path).items():
-        *owners, variable = name.split(".")
-        layer = model
-        for owner in owners:
-            layer = getattr(layer, "layers", layer)[int(owner)] if owner.isdigit() else getattr(layer, owner)
-        getattr(layer, variable).assign(array)
+        find(model, name).assign(array)
+
+
+def find(model, path):
+    """The layer or variable at an attribute path whose numbers are places in a Sequential or list."""
+    for step in path.split("."):
+        model = getattr(model, "layers", model)[int(step)] if step.isdigit() else getattr(model, step)
+    return model

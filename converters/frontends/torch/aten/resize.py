@@ -17,12 +17,29 @@ Value = ir.Value
 def _resize(
     op: Builder, x: Value, size: Sequence[Any] | None, scales: Sequence[float | None] | None, **attributes: Any
 ) -> Value:
-    """By scales when torch was given scales (they enter the coordinates), else to sizes."""
+    """By scales when torch was given scales (they enter the coordinates), else to sizes.
+
+    With aligned corners the scales only serve to find whole sizes; ONNX would use the sizes before rounding.
+    """
     if scales is not None and all(scale is not None for scale in scales):
-        factors = op.tensor(np.asarray([1, 1, *scales], dtype=np.float32))
-        return op.Resize(x, None, factors, **attributes)
-    lead = op.Shape(x, start=0, end=2)
-    return op.Resize(x, None, None, op.Concat(lead, op.vector(list(size or [])), axis=0), **attributes)
+        if attributes["coordinate_transformation_mode"] != "align_corners":
+            factors = op.tensor(np.asarray([1, 1, *scales], dtype=np.float32))
+            return op.Resize(x, None, factors, **attributes)
+        sizes = _scaled_sizes(op, x, [float(scale) for scale in scales if scale is not None])
+    else:
+        sizes = op.vector(list(size or []))
+    return op.Resize(x, None, None, op.Concat(op.Shape(x, start=0, end=2), sizes, axis=0), **attributes)
+
+
+def _scaled_sizes(op: Builder, x: Value, scales: list[float]) -> Value:
+    sizes = list(op.shape or [])[2:]
+    if all(isinstance(size, int) for size in sizes):
+        return op.vector(sizes)
+    before = op.Shape(x, start=2)
+    if all(scale.is_integer() for scale in scales):
+        return op.Mul(before, [int(scale) for scale in scales])
+    after = op.Floor(op.Mul(op.cast(before, ir.DataType.DOUBLE), op.tensor(np.asarray(scales, dtype=np.float64))))
+    return op.cast(after, ir.DataType.INT64)
 
 
 def _nearest(rank: int) -> None:

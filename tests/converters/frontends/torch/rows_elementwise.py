@@ -13,12 +13,45 @@ A, B = torch.tensor([5, 5, -5, -5, 4, -4]), torch.tensor([3, -3, 3, -3, 2, 2])
 X, Y = A.double() + 0.5, B.double()
 EDGES = torch.tensor([float("nan"), math.inf, -math.inf, 0.0, -0.0, 1.5, -2.5], dtype=torch.float64)
 
-_ANY_REAL = (
-    "exp sin cos tan tanh sigmoid asinh sinh cosh atan erf erfc exp2 expm1 neg abs sign sgn floor ceil "
-    "round trunc frac relu mish relu6 selu silu hardsigmoid hardswish softplus log_sigmoid gelu square "
-    "positive softsign "
-).split()
-_POSITIVE = ("log sqrt reciprocal rsqrt log1p log2 log10 acos asin atanh ").split()
+_ANY_REAL = [
+    "exp",
+    "sin",
+    "cos",
+    "tan",
+    "tanh",
+    "sigmoid",
+    "asinh",
+    "sinh",
+    "cosh",
+    "atan",
+    "erf",
+    "erfc",
+    "exp2",
+    "expm1",
+    "neg",
+    "abs",
+    "sign",
+    "sgn",
+    "floor",
+    "ceil",
+    "round",
+    "trunc",
+    "frac",
+    "relu",
+    "mish",
+    "relu6",
+    "selu",
+    "silu",
+    "hardsigmoid",
+    "hardswish",
+    "softplus",
+    "log_sigmoid",
+    "gelu",
+    "square",
+    "positive",
+    "softsign",
+]
+_POSITIVE = ["log", "sqrt", "reciprocal", "rsqrt", "log1p", "log2", "log10", "acos", "asin", "atanh"]
 
 
 def _unary() -> list[Row]:

@@ -77,7 +77,7 @@ REFUSED: dict[str, tuple[Any, tuple, type[Exception], str]] = {
     ),
     "one_hot": (lambda i: F.one_hot(i), (ints(3, low=0, high=3),), Exception, ""),
     "bits": (lambda x: x.view(torch.int64), (floats(3),), UnsupportedError, "bits"),
-    "projected LSTM": (nn.LSTM(3, 4, proj_size=2), (floats(5, 2, 3),), UnsupportedError, "proj_size"),
+    "projected LSTM": (nn.LSTM(3, 4, proj_size=2), (floats(5, 2, 3).float(),), UnsupportedError, "proj_size"),
     "random": (lambda x: x + torch.rand(3), (floats(3),), UnsupportedError, "aten.rand"),
 }
 

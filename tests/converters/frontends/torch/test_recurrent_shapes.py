@@ -16,7 +16,7 @@ def test_the_length_of_a_sequence_stays_free(kind: type[nn.RNNBase]) -> None:
     (x,) = [node.meta["val"] for node in program.graph.nodes if node.name == "input"]
     assert isinstance(x.shape[0], torch.SymInt) and isinstance(x.shape[1], torch.SymInt)
     (layer,) = [node for node in program.graph.nodes if "aten" in str(node.target) and len(node.args) > 5]
-    assert [tuple(map(str, value.shape)) for value in layer.meta["val"]][0] == (str(x.shape[0]), str(x.shape[1]), "12")
+    assert next(tuple(map(str, value.shape)) for value in layer.meta["val"]) == (str(x.shape[0]), str(x.shape[1]), "12")
 
 
 def test_fused_attention_is_not_traced() -> None:

@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 import torch
 from torch import nn
+from torch.nn import functional as F
 
 from porter.errors import UnsupportedError
 from tests.converters.targets.keras.modules import check_module, noise
@@ -87,7 +88,7 @@ def test_a_last_window_that_hangs_over_is_divided_by_what_it_covers(
 
 
 def test_pools_are_written_as_people_write_them() -> None:
-    assert "layers.MaxPooling2D()" in check_module(nn.MaxPool2d(2), images(2))
+    assert "layers.MaxPooling2D(2, strides=2)" in check_module(nn.MaxPool2d(2), images(2))
     assert "layers.AveragePooling2D(3, strides=2)" in check_module(nn.AvgPool2d(3, 2, 1), images(2))
     source = check_module(nn.AvgPool2d(3, 1, 1, count_include_pad=False), images(2))
     assert 'layers.AveragePooling2D(3, strides=1, padding="same")' in source
@@ -103,9 +104,19 @@ def test_adaptive_pool(size: int, bins: int, kind: Any) -> None:
 @pytest.mark.parametrize("auto_pad", ["SAME_UPPER", "SAME_LOWER", "VALID"])
 @pytest.mark.parametrize("size", [9, 10])
 def test_pool_with_automatic_padding(op: str, auto_pad: str, size: int) -> None:
-    inputs = {"x": np.random.default_rng(5).normal(size=(2, 3, size, size + 1))}
+    """Against torch with the padding written out; ONNX's reference miscounts the windows of SAME_LOWER."""
+    x = noise(2, 3, size, size + 1)
+    pads = []
+    for length, kernel in ((size + 1, 2), (size, 3)):
+        total = max(0, (-(-length // 2) - 1) * 2 + kernel - length) if auto_pad != "VALID" else 0
+        pads += [total // 2, total - total // 2] if auto_pad == "SAME_UPPER" else [total - total // 2, total // 2]
+    if op == "MaxPool":
+        wanted = F.max_pool2d(F.pad(x, pads, value=-float("inf")), (3, 2), 2)
+    else:
+        inside = F.avg_pool2d(F.pad(torch.ones_like(x), pads), (3, 2), 2)
+        wanted = F.avg_pool2d(F.pad(x, pads), (3, 2), 2) / inside
     attributes = {"kernel_shape": [3, 2], "strides": [2, 2], "auto_pad": auto_pad}
-    check(Case(op, inputs, attributes), dynamic=auto_pad != "SAME_LOWER")
+    check(Case(op, {"x": x.numpy()}, attributes), dynamic=auto_pad != "SAME_LOWER", right=[wanted.numpy()])
 
 
 @pytest.mark.parametrize("p", [1, 2, 3])
@@ -116,10 +127,11 @@ def test_lp_pool(p: int, dilation: int) -> None:
     check(Case("LpPool", inputs, attributes))
 
 
-@pytest.mark.parametrize("op", ["GlobalAveragePool", "GlobalMaxPool"])
+@pytest.mark.parametrize(("op", "reduce"), [("GlobalAveragePool", np.mean), ("GlobalMaxPool", np.max)])
 @pytest.mark.parametrize("rank", [1, 2, 3])
-def test_global_pool(op: str, rank: int) -> None:
-    check(Case(op, {"x": images(rank).numpy()}))
+def test_global_pool(op: str, reduce: Any, rank: int) -> None:
+    x = images(rank).numpy()
+    check(Case(op, {"x": x}), right=[reduce(x, axis=tuple(range(2, rank + 2)), keepdims=True)])
 
 
 def test_indices_of_maxima_are_refused() -> None:
