@@ -265,11 +265,11 @@ def _assemble(
     taken = [
         InputSpec(
             identifier(s.name),
-            tuple(s.shape[a] if isinstance(s.shape[a], int) else None for a in s.permutation),
+            tuple(size if isinstance(size := s.shape[a], int) else None for a in s.permutation),
             s.dtype,
         )
         for s in inputs
-    ]  # type: ignore[misc]
+    ]
     fixed = Fixed(
         _frozen(program.variables), any(not v.weight.trainable and v.slot not in _STATISTICS for v in program.variables)
     )

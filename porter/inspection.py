@@ -108,7 +108,8 @@ def inspect_model(model: Any, inputs: Any = None, to: str = "keras") -> Inspecti
     try:
         found = survey(model, inputs)
     except ExportError as error:
-        found = Survey({}, [Problem("trace", type(model).__name__, "", WHOLE, str(error))], None)
+        problem = Problem("trace", type(model).__name__, "", WHOLE, str(error))
+        found = Survey(operators={}, problems=[problem])
     problems, onnx = list(found.problems), defaultdict[str, Counter[str]](Counter)
     if found.graph is not None:
         problems += [p for p in unsupported(found.graph, to) if p.operator != "Untranslated"]

@@ -92,7 +92,7 @@ class LocalNames:
         for (inside, _), initial, final in zip(loop.carried, loop.initial, line.outputs, strict=True):
             before = initial.number if isinstance(initial, Local) else None
             name = self.names.get(before, "") if before is not None else ""
-            if not name or self._last_read.get(before, -1) > index or self._live.get(name) != before:  # type: ignore[arg-type]
+            if not name or self._last_read.get(before, -1) > index or self._live.get(name) != before:
                 name = self._choose(Line((final,), Local(inside), line.names if len(line.names) == 1 else ()), 0, [])
             else:
                 del self._live[name]

@@ -89,9 +89,9 @@ def argument_names(context: Context, node: Call, inputs: list[ir.Value]) -> list
     reserved = context.dialect.reserved_locals
     known = _signature(context, node)
     by_value: dict[str, str] = {}
-    for name, value in known[0] if known else []:
-        if value:
-            by_value.setdefault(value, name)
+    for argument, recorded in known[0] if known else []:
+        if recorded:
+            by_value.setdefault(recorded, argument)
     parameters = context.modules.get(node.path, {}).get("parameters", [])
     names: list[str] = []
     for index, value in enumerate(inputs):

@@ -178,7 +178,7 @@ class _Merger:
         nested = all(isinstance(value, tuple | list) and len(value) == len(first) for value in values)
         if nested and hint not in self.flags.dialect.collapsible:
             brackets = "()" if isinstance(first, tuple) else "[]"
-            parts = [
+            parts: list[list[tuple[Expr, dict[int, int]]]] = [
                 [(Literal(value[i]), numbers) for value, (_, numbers) in zip(values, others, strict=True)]
                 for i in range(len(first))
             ]

@@ -36,7 +36,7 @@ def _initializer(value: ir.Value) -> Weight:
     kind = value.metadata_props.get(KIND, "constant")
     constant = value.const_value.numpy() if kind == "constant" else None
     trainable = value.metadata_props.get(TRAINABLE, "0") == "1"
-    return Weight(wx.source(value.name, tuple(value.const_value.shape)), value.dtype, kind, trainable, constant)
+    return Weight(wx.source(value.name, value.const_value.shape.numpy()), value.dtype, kind, trainable, constant)
 
 
 def _joint(parts: list[Weight | None], expr: wx.WeightExpr) -> Weight:
@@ -68,7 +68,7 @@ def _derive(node: ir.Node, inner: list[wx.WeightExpr]) -> wx.WeightExpr | None:
                 shape = node.outputs[0].shape
                 if shape is None or not all(isinstance(size, int) for size in shape):
                     return _reshape_by_constant(node.op_type, x, constants)
-                return wx.reshape(x, tuple(shape))
+                return wx.reshape(x, shape.numpy())
             case "Slice":
                 return _slice(x, constants)
     except WeightsError:

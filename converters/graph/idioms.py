@@ -25,7 +25,7 @@ def restore(model: ir.Model) -> None:
 def _only_use(value: ir.Value | None, op_type: str) -> ir.Node | None:
     """The node that makes a value, when it is of that type and nothing else reads the value."""
     node = value.producer() if value is not None else None
-    if node is None or node.op_type != op_type or len(value.uses()) != 1 or value.is_graph_output():  # type: ignore[union-attr]
+    if node is None or node.op_type != op_type or len(value.uses()) != 1 or value.is_graph_output():
         return None
     return node
 
@@ -70,7 +70,7 @@ def _linear(graph: ir.Graph, node: ir.Node) -> None:
 def _is_parameter(value: ir.Value) -> bool:
     producer = value.producer()
     while producer is not None and producer.op_type == "Transpose":
-        value = producer.inputs[0]  # type: ignore[assignment]
+        value = producer.inputs[0]
         producer = value.producer()
     return value.is_initializer()
 

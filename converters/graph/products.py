@@ -50,8 +50,8 @@ def _permuted_features(
 ) -> None:
     """Re-order one axis of a weight to match a flattening in stored order."""
     sizes, order = features
-    weight = run.want(node.inputs[index], identity(run.rank(node.inputs[index])), node)  # type: ignore[arg-type]
-    shape = [int(d) for d in weight.shape]  # type: ignore[arg-type, union-attr]
+    weight = run.want(node.inputs[index], identity(run.rank(node.inputs[index])), node)
+    shape = [int(d) for d in weight.shape.numpy()]
     apart = [*shape[:axis], *sizes, *shape[axis + 1 :]]
     perm = [*range(axis), *(axis + i for i in order), *range(axis + len(sizes), len(apart))]
     tag = (features, axis)

@@ -126,7 +126,7 @@ class _Rewriter:
         assert isinstance(hidden, int)
         if batch_first:
             x = self._make(node, "Transpose", [x], [x.shape[1], x.shape[0], x.shape[2]], after=False, perm=[1, 0, 2])
-        time, batch = x.shape[0], x.shape[1]  # type: ignore[index]
+        time, batch = x.shape[0], x.shape[1]
         states: list[ir.Value | None] = []
         given = [state for state in inputs[5 : 5 + count] if state is not None]
         if not all(is_zero(state) for state in given):
@@ -162,7 +162,7 @@ class _Rewriter:
                     _replace(self.graph, merged, sequence)
         if not (y.uses() or y.is_graph_output()):
             return
-        time, batch, _ = sequence.shape  # type: ignore[misc]
+        time, batch, _ = sequence.shape
         if batch_first:
             turned = self._make(new, "Transpose", [sequence], [batch, time, directions * hidden], perm=[1, 0, 2])
             end = self._make(
@@ -188,7 +188,7 @@ class _Rewriter:
     def _replace_state(self, new: ir.Node, old: ir.Value, states: list[ir.Value], batch_first: bool) -> None:
         """The states stacked as ONNX gives them."""
         axis = 1 if batch_first else 0
-        batch, hidden = states[0].shape  # type: ignore[misc]
+        batch, hidden = states[0].shape
         one = [batch, 1, hidden] if batch_first else [1, batch, hidden]
         at, parts = new, []
         for state in states:
@@ -318,13 +318,13 @@ def _source_row(value: ir.Value, index: int) -> ir.Value | tuple[ir.Value, int]:
     if node is None or index < 0:
         return value, index
     if node.op_type == "Identity":
-        return _source_row(node.inputs[0], index)  # type: ignore[arg-type]
+        return _source_row(node.inputs[0], index)
     if node.op_type == "Unsqueeze" and index == 0:
         axes = constant_of(node.inputs[1])
-        return node.inputs[0] if axes is not None and axes.tolist() == [0] else (value, index)  # type: ignore[return-value]
+        return node.inputs[0] if axes is not None and axes.tolist() == [0] else (value, index)
     if node.op_type == "Slice":
         bounds = _bounds(node)
-        return (value, index) if bounds is None else _source_row(node.inputs[0], bounds[0] + index)  # type: ignore[arg-type]
+        return (value, index) if bounds is None else _source_row(node.inputs[0], bounds[0] + index)
     if node.op_type == "Concat" and node.attributes["axis"].as_int() == 0:
         offset = 0
         for part in node.inputs:

@@ -55,8 +55,9 @@ def _follow(node: ir.Node, found: dict[ir.Value, tuple[Dim, ...]]) -> list[tuple
             return [tuple(first[i] for i in inputs[1] if isinstance(i, int))]
         case "Slice" if all(part is not None for part in inputs[1:]):
             bounds = [part[0] for part in inputs[1:] if part]
-            step = bounds[3] if len(bounds) > 3 else 1
-            return [first[bounds[0] : bounds[1] : step]] if all(isinstance(b, int) for b in bounds) else [None]
+            known = [bound for bound in bounds if isinstance(bound, int)]
+            step = known[3] if len(known) > 3 else 1
+            return [first[known[0] : known[1] : step]] if len(known) == len(bounds) else [None]
         case "Add" | "Sub" | "Mul" | "Div" | "Mod" | "Max" | "Min":
             return [_arithmetic(node.op_type, inputs)]
         case "ReduceProd":
@@ -72,7 +73,7 @@ def _shape(node: ir.Node) -> tuple[Dim, ...] | None:
     start = node.attributes["start"].as_int() if "start" in node.attributes else 0
     end = node.attributes["end"].as_int() if "end" in node.attributes else None
     part = sizes[start:end]
-    return None if any(size is None for size in part) else part  # type: ignore[return-value]
+    return None if any(size is None for size in part) else part
 
 
 # ONNX divides integers towards zero; sizes are never negative, where that is floor division.

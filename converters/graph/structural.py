@@ -170,11 +170,11 @@ def _arg_reduce(run: LayoutPass, node: ir.Node) -> bool:
 
 def _attention(run: LayoutPass, node: ir.Node) -> bool:
     """Keras keeps time before heads: (batch, time, heads, depth)."""
-    if run.rank(node.inputs[0]) != 4 or len([v for v in node.inputs[4:] if v is not None]) > 0:  # type: ignore[arg-type]
+    if run.rank(node.inputs[0]) != 4 or len([v for v in node.inputs[4:] if v is not None]) > 0:
         return False
     order = (0, 2, 1, 3)
     for index in range(3):
-        node.replace_input_with(index, run.want(node.inputs[index], order, node))  # type: ignore[arg-type]
+        node.replace_input_with(index, run.want(node.inputs[index], order, node))
     if len(node.inputs) > 3 and node.inputs[3] is not None:
         mask = node.inputs[3]
         node.replace_input_with(3, run.want(mask, identity(run.rank(mask)), node))

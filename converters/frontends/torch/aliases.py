@@ -238,7 +238,8 @@ def _range(node: torch.fx.Node) -> tuple[int, int, int | None, int]:
     if node.target._opname == "select":
         axis, index = node.args[1], node.args[2]
         return axis % rank, index, index + 1 or None, 1
-    axis, start, stop, step = [*node.args[1:], *[0, None, None, 1][len(node.args) - 1 :]]
+    given: list[Any] = list(node.args[1:])
+    axis, start, stop, step = given + [0, None, None, 1][len(given) :]
     return axis % rank, start or 0, stop, step
 
 

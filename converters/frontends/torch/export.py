@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import inspect
 import warnings
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
@@ -91,7 +91,7 @@ def _arguments(model: torch.nn.Module, args: tuple, kwargs: dict[str, Any]) -> d
 
 
 @contextmanager
-def evaluating(model: torch.nn.Module):
+def evaluating(model: torch.nn.Module) -> Iterator[torch.nn.Module]:
     """The model in eval mode; every module's own mode is restored afterwards."""
     modes = [(module, module.training) for module in model.modules()]
     model.eval()

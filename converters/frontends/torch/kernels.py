@@ -184,7 +184,7 @@ def GatherElements(attributes: Attributes, x: Array, index: Array) -> tuple[np.n
 
 
 def _places(index: np.ndarray, axis: int, shape: tuple[int, ...]) -> tuple[np.ndarray, ...]:
-    places = list(np.indices(index.shape, sparse=True))
+    places: list[np.ndarray] = list(np.indices(index.shape, sparse=True))
     places[axis] = np.where(index < 0, index + shape[axis], index)
     return tuple(places)
 

@@ -105,10 +105,10 @@ def _place(qualname: str) -> dict[str, Any]:
     return {"file": file, "line": line, "end": end}
 
 
-def _source(kind: type) -> tuple[str, int, int]:
+def _source(kind: Any) -> tuple[str, int, int]:
     """File, first and last line of the class's `forward`, which a base class may define."""
     try:
-        lines, first = inspect.getsourcelines(kind.forward)  # type: ignore[attr-defined]
+        lines, first = inspect.getsourcelines(kind.forward)
         return inspect.getsourcefile(kind.forward) or "", first, first + len(lines) - 1
     except (AttributeError, OSError, TypeError):
         return "", 0, 0

@@ -54,8 +54,8 @@ def _evaluate(op: Builder, tree: ast.expr) -> ir.Value:
         case ast.Call(func=ast.Name(id="Max" | "Min" as name), args=args):
             return getattr(op, name)(*(_evaluate(op, argument) for argument in args))
         case ast.Call(func=ast.Name(id="CeilToInt"), args=[tree]) if (parts := _quotient(tree)) is not None:
-            left, right = (_evaluate(op, part) for part in parts)
-            return op.Neg(_floored(op, op.Neg(left), right))
+            dividend, divisor = (_evaluate(op, part) for part in parts)
+            return op.Neg(_floored(op, op.Neg(dividend), divisor))
         case ast.Call(func=ast.Name(id="FloorToInt" | "TruncToInt"), args=[tree]) if parts := _quotient(tree):
             return _floor_division(op, *parts)
     raise UnsupportedError(

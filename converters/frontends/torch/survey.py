@@ -31,7 +31,7 @@ class Survey:
 
     operators: dict[str, Counter[str]]
     problems: list[Problem]
-    graph: ir.Model | None
+    graph: ir.Model | None = None
 
 
 class _Surveyor(Translator):

@@ -323,7 +323,7 @@ class Translator:
                 f"the model changes its own buffer {mutated[0].target!r} in a forward pass; "
                 "ports are functions of their inputs"
             )
-        results = []
+        results: list[ir.Value] = []
         for argument in arguments:
             value = self.env[argument] if isinstance(argument, torch.fx.Node) else argument
             if value is None:

@@ -37,7 +37,7 @@ def attention(
     )
     result = _attended(query, key, value, mask, shared, depth, scale, bool(is_causal), softcap)
     if merged:
-        result = call("ops.reshape", result, target_shape(outs[0]))
+        result = call("ops.reshape", result, target_shape(outs[0], outs[0]))
     return result if len(outs) == 1 else (result, *[None] * (len(outs) - 1))
 
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 from porter.converters import weights as wx
 from porter.converters.codegen.nodes import Expr, call, layer
 from porter.converters.targets.keras import keras_op
@@ -40,7 +42,7 @@ def _convolution(x: Expr, w: Weight, b: Weight | None, over: Window, group: int)
         dense = Window(over.size, (1,) * over.rank, over.pads, over.dilations)
         picked = (slice(None), *(slice(None, None, stride if stride > 1 else None) for stride in over.strides))
         return _convolution(x, w, b, dense, group)[picked]
-    common = {"kernel_size": over.size, "strides": over.strides, "padding": over.padding}
+    common: dict[str, Any] = {"kernel_size": over.size, "strides": over.strides, "padding": over.padding}
     common |= {"dilation_rate": over.dilations, "use_bias": b is not None}
     # TensorFlow's depthwise kernels want one stride for both axes.
     if group > 1 and w.shape[1] == 1 and over.rank < 3 and len(set(over.strides)) == 1:

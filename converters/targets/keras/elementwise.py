@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from functools import reduce
-
 from porter.converters.codegen.nodes import Binary, Expr, Literal, call
 from porter.converters.graph.canonical import constant_of
 from porter.converters.targets.keras import keras_op
@@ -64,7 +62,10 @@ def reciprocal(x: Tensor) -> Expr:
 @keras_op("Max", "Min", note="equal operands: TensorFlow gives the first the gradient, torch half to each")
 def extremum(x: Tensor, *xs: Tensor, op: str, out: Tensor) -> Expr:
     name = {"Max": "ops.maximum", "Min": "ops.minimum"}[op]
-    return kept(reduce(lambda a, b: call(name, a, b), xs, x), out) if xs else x
+    combined: Expr = x
+    for other in xs:
+        combined = call(name, combined, other)
+    return kept(combined, out) if xs else x
 
 
 @keras_op("Clip")
@@ -86,12 +87,18 @@ def clip_computed(x: Tensor, low: Tensor | None = None, high: Tensor | None = No
 
 @keras_op("Sum")
 def add_all(x: Tensor, *xs: Tensor) -> Expr:
-    return reduce(lambda a, b: a + b, xs, x)
+    return _sum(x, xs)
 
 
 @keras_op("Mean")
 def mean_of(x: Tensor, *xs: Tensor) -> Expr:
-    return reduce(lambda a, b: a + b, xs, x) / Literal(1 + len(xs)) if xs else x
+    return _sum(x, xs) / Literal(1 + len(xs)) if xs else x
+
+
+def _sum(x: Expr, xs: tuple[Expr, ...]) -> Expr:
+    for other in xs:
+        x = x + other
+    return x
 
 
 # ***** functions of one number *****

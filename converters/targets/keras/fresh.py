@@ -38,9 +38,9 @@ def initializer(source: str) -> str | None:
             "        if isinstance(layer, layers.Embedding):",
             "            layer.embeddings.assign(keras.random.normal(layer.embeddings.shape))",
         ]
-    for number, (kinds, fan) in enumerate(branches):
+    for number, (classes, fan) in enumerate(branches):
         lines += [
-            f"        {'elif' if embeds or number else 'if'} isinstance(layer, {kinds}):",
+            f"        {'elif' if embeds or number else 'if'} isinstance(layer, {classes}):",
             f"            draw(layer, {fan} ** -0.5)",
         ]
     if branches:

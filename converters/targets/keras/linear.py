@@ -52,7 +52,9 @@ def gemm_dense(
 
 @keras_op("Gemm", layout="fixed")
 def gemm(x: Tensor, y: Tensor, c: Tensor | None = None, *, alpha: float, beta: float, transA: int, transB: int) -> Expr:
-    product = call("ops.matmul", call("ops.transpose", x) if transA else x, call("ops.transpose", y) if transB else y)
+    product: Expr = call(
+        "ops.matmul", call("ops.transpose", x) if transA else x, call("ops.transpose", y) if transB else y
+    )
     product = product if alpha == 1 else Literal(alpha) * product
     if c is None or beta == 0:
         return product

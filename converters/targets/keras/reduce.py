@@ -79,7 +79,6 @@ def top_k(x: Tensor, k: Dims, *, outs: list[Tensor], axis: int, largest: int, so
 
 @keras_op("CumSum", axes=["axis"])
 def cumulative_sum(x: Tensor, axis: Int, *, exclusive: int, reverse: int) -> Expr:
-    if reverse:
-        x = call("ops.flip", x, axis=axis)
-    total = call("exclusive_cumsum" if exclusive else "ops.cumsum", x, axis=axis)
+    summed = call("ops.flip", x, axis=axis) if reverse else x
+    total = call("exclusive_cumsum" if exclusive else "ops.cumsum", summed, axis=axis)
     return call("ops.flip", total, axis=axis) if reverse else total

@@ -125,7 +125,7 @@ def split(
     total = x.shape[axis]
     if sizes is None and isinstance(total, int):
         part = ceil(total / len(outs))
-        sizes = (*[part] * (len(outs) - 1), total - part * (len(outs) - 1))
+        sizes = Dims((*[part] * (len(outs) - 1), total - part * (len(outs) - 1)))
     if len(outs) == 1:
         return x
     if sizes is None or len(set(sizes)) == 1:
@@ -179,7 +179,7 @@ def slice_of(start: int | Expr | None, stop: int | Expr | None, step: int = 1) -
 def slice_computed(
     x: Tensor, starts: Tensor, ends: Tensor, axes: Ints | None = None, steps: Ints | None = None
 ) -> Expr:
-    axes = axes if axes is not None else tuple(range(starts.shape[0]))
+    axes = axes if axes is not None else tuple(range(int(starts.shape[0])))
     steps = steps if steps is not None else (1,) * len(axes)
     items: list[Expr] = [Literal(slice(None))] * x.rank
     for index, (axis, step) in enumerate(zip(axes, steps, strict=True)):
@@ -207,7 +207,7 @@ def expand_computed(x: Tensor, shape: Tensor) -> Expr:
     return call("expand", x, shape)
 
 
-def filled(sizes: tuple, number: Number, out: Tensor) -> Expr:
+def filled(sizes: tuple | Expr, number: Number, out: Tensor) -> Expr:
     """A tensor of one number, in the type that the layer computes in where ONNX says float32."""
     name = dtype_name(out.dtype)
     dtype = None if name == "float32" else name

@@ -166,6 +166,13 @@ class BertModel(keras.Model):
     def build_from_config(self, config):
         create_variables(self)
 
+    _default_save_signature = None  # Keras would trace the model with one float input
+
+    def export(self, filepath, format="tf_saved_model", verbose=None, input_signature=None, **kwargs):
+        if input_signature is None:
+            input_signature = [keras.InputSpec(x.dtype, x.shape, name=x.name) for x in symbolic_inputs()]
+        super().export(filepath, format, verbose, input_signature, **kwargs)
+
 
 def build(weights=True):
     """The model with the weights that lie beside this file, or with fresh ones."""
@@ -179,12 +186,17 @@ def build(weights=True):
 
 
 def create_variables(model):
-    """Call the model once on symbolic inputs, whose sizes may vary where they are None."""
-    model(
+    """Make the variables by one symbolic call."""
+    model(*symbolic_inputs())
+
+
+def symbolic_inputs():
+    """What the model takes; sizes that are None may vary."""
+    return [
         keras.Input((None,), dtype="int64", name="input_ids"),
         keras.Input((None,), dtype="int64", name="attention_mask"),
         keras.Input((None,), dtype="int64", name="token_type_ids"),
-    )
+    ]
 
 
 def initialize(model):

@@ -78,6 +78,13 @@ class Seq2Seq(keras.Model):
     def build_from_config(self, config):
         create_variables(self)
 
+    _default_save_signature = None  # Keras would trace the model with one float input
+
+    def export(self, filepath, format="tf_saved_model", verbose=None, input_signature=None, **kwargs):
+        if input_signature is None:
+            input_signature = [keras.InputSpec(x.dtype, x.shape, name=x.name) for x in symbolic_inputs()]
+        super().export(filepath, format, verbose, input_signature, **kwargs)
+
 
 def build(weights=True):
     """The model with the weights that lie beside this file, or with fresh ones."""
@@ -91,12 +98,17 @@ def build(weights=True):
 
 
 def create_variables(model):
-    """Call the model once on symbolic inputs, whose sizes may vary where they are None."""
-    model(
+    """Make the variables by one symbolic call."""
+    model(*symbolic_inputs())
+
+
+def symbolic_inputs():
+    """What the model takes; sizes that are None may vary."""
+    return [
         keras.Input((None,), dtype="int64", name="source"),
         keras.Input((), dtype="int64", name="token"),
         keras.Input(batch_shape=(1, None, 12), name="hidden"),
-    )
+    ]
 
 
 def initialize(model):

@@ -142,7 +142,7 @@ def _product(
     (a, b), (c, d) = x, y
     if b is None or d is None:
         assert b is not None or d is not None
-        return (times(a, c), times(a, d)) if d is not None else (times(a, c), times(b, c))  # type: ignore[arg-type]
+        return (times(a, c), times(a, d)) if d is not None else (times(a, c), times(b, c))
     return op.Sub(times(a, c), times(b, d)), op.Add(times(a, d), times(b, c))
 
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from math import prod
 
 import numpy as np
 import onnx_ir as ir
@@ -36,7 +35,7 @@ def _scaled(op: Builder, y: Value, sizes: Sequence[Size], power: float) -> Value
     if power == 0:
         return y
     if all(isinstance(size, int) for size in sizes):
-        return op.Mul(y, op.constant(float(prod(int(size) for size in sizes)) ** power, op.dtype))
+        return op.Mul(y, op.constant(float(np.prod([int(size) for size in sizes])) ** power, op.dtype))
     points: Value | None = None
     for size in sizes:
         factor = op.cast(size, op.dtype) if isinstance(size, ir.Value) else op.constant(size, op.dtype)

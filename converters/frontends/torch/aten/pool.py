@@ -100,7 +100,7 @@ def _padded_average(op: Builder, x: Value, kernel: list[int], strides: list[int]
     y = op.AveragePool(padded, kernel_shape=kernel, strides=strides, ceil_mode=1, count_include_pad=0)
     spatial = list(x.shape)[-rank:]
     if all(isinstance(size, int) for size in spatial):
-        spans = list(zip(spatial, kernel, strides, pads, strict=True))
+        spans = list(zip(map(int, spatial), kernel, strides, pads, strict=True))
         if all(-(-(n + 2 * p - k) // s) * s < n + p for n, k, s, p in spans):
             return y
     steps = op.tensor(np.asarray(strides, dtype=np.int64))

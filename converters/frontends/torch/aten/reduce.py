@@ -112,8 +112,8 @@ def _variance(op: Builder, x: Value, dim: Axes, correction: float, keepdim: bool
         count = int(np.prod(sizes))
         return op.Mul(biased, op.constant(count / (count - correction) if count > correction else np.nan, x))
     counts = op.Gather(op.Shape(x), [axis % rank for axis in (axes if axes is not None else range(rank))])
-    count = op.cast(op.ReduceProd(counts, keepdims=0), x.dtype)
-    return op.Mul(biased, op.Div(count, op.Sub(count, op.constant(correction, x))))
+    number = op.cast(op.ReduceProd(counts, keepdims=0), x.dtype)
+    return op.Mul(biased, op.Div(number, op.Sub(number, op.constant(correction, x))))
 
 
 @aten("var.correction")
