@@ -30,6 +30,9 @@ def nobuco(model: str, folder: Path) -> Any:
 def onnx2tf(model: str, folder: Path) -> Any:
     import onnx2tf
 
+    # Images that it would download to run the model on while it converts; any do.
+    images = np.random.default_rng(0).random((20, 128, 128, 3), dtype=np.float32)
+    np.save("calibration_image_sample_data_20x128x128x3_float32.npy", images)
     return onnx2tf.convert(
         input_onnx_file_path=str(folder / "model.onnx"), output_folder_path=str(folder / "tf"), non_verbose=True
     )

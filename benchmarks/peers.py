@@ -19,7 +19,7 @@ from typing import Any
 ROOT = Path(__file__).resolve().parents[1]
 ENVIRONMENTS = ROOT / "build" / "peers"
 PEERS = {
-    "nobuco": ("nobuco", "torch", "tensorflow==2.15.*", "keras==2.15.*", "numpy<2", "setuptools<81"),
+    "nobuco": ("nobuco", "torch", "torchvision", "tensorflow==2.15.*", "keras==2.15.*", "numpy<2", "setuptools<81"),
     "onnx2tf": ("onnx2tf", "tensorflow", "tf_keras", "onnx", "onnxruntime", "onnx-graphsurgeon", "psutil", "sng4onnx"),
     "onnx2kerastl": ("onnx2kerastl", "onnx", "setuptools<81"),
     "onnx2keras": ("onnx2keras", "onnx", "setuptools<81"),

@@ -82,7 +82,7 @@ def keras_steps(model: Any, batches: list[tuple[np.ndarray, ...]]) -> None:
     """The same steps; Dropout is off by its rate, for `training=True` is what BatchNorm needs."""
     for layer in model._flatten_layers():
         for attribute in ("rate", "dropout", "recurrent_dropout"):
-            if isinstance(getattr(layer, attribute, None), float):
+            if isinstance(rate := getattr(layer, attribute, None), float) and rate > 0:
                 setattr(layer, attribute, 0.0)
     optimizer = keras.optimizers.SGD(RATE, momentum=MOMENTUM)
     trains = "training" in model.call.__code__.co_varnames

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import Any
 
 from porter.converters.codegen.nodes import Expr, Ref, Size, call, layer
@@ -10,6 +11,49 @@ from porter.converters.targets.table import CannotBind, shortest
 from porter.converters.targets.types import Array, Dims, Floats, Ints, Str, Tensor
 
 _COORDINATES = {"half_pixel", "align_corners", "pytorch_half_pixel", "asymmetric", "half_pixel_symmetric"}
+
+
+@dataclass(frozen=True)
+class Sampling:
+    """How Resize finds and weighs the elements that a sample is made of, under ONNX's names."""
+
+    mode: str
+    coordinates: str
+    rounding: str
+    a: float
+    antialias: int
+    exclude_outside: int
+
+    def check(self, aspect_ratio: str) -> None:
+        """Refuse what no function here does."""
+        if self.coordinates not in _COORDINATES or aspect_ratio != "stretch":
+            raise CannotBind(f"{self.coordinates} coordinates, {aspect_ratio} aspect ratio")
+        plain = self.coordinates == "half_pixel" and self.exclude_outside and self.mode != "nearest"
+        if self.antialias and not plain:
+            raise CannotBind(f"antialias with {self.coordinates}, exclude_outside={self.exclude_outside}")
+
+    def repeats(self, factors: Ints) -> bool:
+        """Whether sampling by whole factors repeats every element that often.
+
+        The float32 reciprocals of 41, 47 and others are too small: with them torch repeats unevenly.
+        """
+        if self.mode != "nearest" or max(factors) > 32:
+            return False
+        if self.coordinates == "asymmetric":
+            return self.rounding == "floor"
+        return self.coordinates == "half_pixel" and self.rounding in ("round_prefer_floor", "round_prefer_ceil")
+
+    def of(self, x: Tensor, **given: Any) -> Expr:
+        """The samples, by a function of the port."""
+        if self.antialias:
+            return call("resize_antialiased", x, **given, a=self.a if self.mode == "cubic" else None)
+        given["coordinates"] = _unless(self.coordinates, "half_pixel")
+        if self.mode == "nearest":
+            return call("resize_nearest", x, **given, rounding=_unless(self.rounding, "round_prefer_floor"))
+        if self.mode == "linear":
+            return call("resize_linear", x, **given)
+        given["exclude_outside"] = _unless(bool(self.exclude_outside), False)
+        return call("resize_cubic", x, **given, a=_unless(self.a, -0.75))
 
 
 @keras_op("DepthToSpace", layout="spatial")
@@ -46,25 +90,45 @@ def resize(
     Its other modes compute in float32 and cannot follow sizes that vary, so they are functions of the port. With
     aligned corners the size of the result counts, not the scale, as in torch and ONNX Runtime.
     """
-    if coordinate_transformation_mode not in _COORDINATES or keep_aspect_ratio_policy != "stretch":
-        raise CannotBind(f"{coordinate_transformation_mode} coordinates, {keep_aspect_ratio_policy} aspect ratio")
+    sampling = Sampling(mode, coordinate_transformation_mode, nearest_mode, cubic_coeff_a, antialias, exclude_outside)
+    sampling.check(keep_aspect_ratio_policy)
     found_scales, found_sizes = _spatial(x, scales, sizes, axes)
+    if all(entry is None for entry in found_scales or found_sizes or ()):
+        return x
     factors = _whole_factors(x, out, found_scales)
-    if mode == "nearest" and factors and _repeats(factors, coordinate_transformation_mode, nearest_mode):
+    if factors and sampling.repeats(factors):
         size: Any = factors[0] if len(factors) == 1 else factors
         return layer(f"UpSampling{len(factors)}D", size=size)(x)
-    given: dict[str, Any] = {"size": found_sizes, "scale": found_scales}
-    if antialias:
-        if coordinate_transformation_mode != "half_pixel" or not exclude_outside or mode == "nearest":
-            raise CannotBind(f"antialias with {coordinate_transformation_mode}, exclude_outside={exclude_outside}")
-        return call("resize_antialiased", x, **given, a=cubic_coeff_a if mode == "cubic" else None)
-    given["coordinates"] = _unless(coordinate_transformation_mode, "half_pixel")
-    if mode == "nearest":
-        return call("resize_nearest", x, **given, rounding=_unless(nearest_mode, "round_prefer_floor"))
-    if mode == "linear":
-        return call("resize_linear", x, **given)
-    given["exclude_outside"] = _unless(bool(exclude_outside), False)
-    return call("resize_cubic", x, **given, a=_unless(cubic_coeff_a, -0.75))
+    return sampling.of(x, size=found_sizes, scale=found_scales)
+
+
+@keras_op("Resize", layout="spatial")
+def resize_to_computed_sizes(
+    x: Tensor,
+    roi: Array | None = None,
+    scales: Floats | None = None,
+    sizes: Tensor | None = None,
+    *,
+    out: Ref,
+    mode: Str = "nearest",
+    coordinate_transformation_mode: Str = "half_pixel",
+    nearest_mode: Str = "round_prefer_floor",
+    cubic_coeff_a: float = -0.75,
+    antialias: int = 0,
+    exclude_outside: int = 0,
+    axes: Ints | None = None,
+    keep_aspect_ratio_policy: Str = "stretch",
+    extrapolation_value: float = 0.0,
+) -> Expr:
+    """To sizes that are numbers of the run: floor(1.5 · height) and the like."""
+    sampling = Sampling(mode, coordinate_transformation_mode, nearest_mode, cubic_coeff_a, antialias, exclude_outside)
+    sampling.check(keep_aspect_ratio_policy)
+    numbered = tuple(range(x.rank)) if axes is None else tuple(axis % x.rank for axis in axes)
+    kept = (x.shape[0], x.shape[-1]) == (out.shape[0], out.shape[-1])
+    if sizes is None or scales or x.rank < 3 or (min(numbered) < 2 and not kept):
+        raise CannotBind("a resize of batch or channels to computed sizes")
+    size = tuple(sizes[numbered.index(axis)] if axis in numbered else None for axis in range(2, x.rank))
+    return sampling.of(x, size=size, scale=None)
 
 
 def _unless(value: Any, default: Any) -> Any:
@@ -113,18 +177,6 @@ def _whole_factors(x: Tensor, out: Ref, scales: tuple[Any, ...] | None) -> tuple
     if not all(a == b or (isinstance(a, int) and isinstance(b, int) and a and b % a == 0) for a, b in pairs):
         return None
     return tuple(1 if a == b else int(b) // int(a) for a, b in pairs)
-
-
-def _repeats(factors: Ints, coordinates: str, rounding: str) -> bool:
-    """Whether a whole factor repeats every element that often.
-
-    The float32 reciprocals of 41, 47 and others are too small: with them torch repeats unevenly.
-    """
-    if max(factors) > 32:
-        return False
-    if coordinates == "asymmetric":
-        return rounding == "floor"
-    return coordinates == "half_pixel" and rounding in ("round_prefer_floor", "round_prefer_ceil")
 
 
 @keras_op("GridSample", layout="spatial")

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 import torch
-from torch import Tensor
+from torch import Tensor, nn
 
 aten = torch.ops.aten
 
@@ -54,3 +54,13 @@ def ints(*shape: int, low: int = -5, high: int = 6, seed: int = 0) -> Tensor:
 def flags(*shape: int, seed: int = 0) -> Tensor:
     """Booleans."""
     return ints(*shape, low=0, high=2, seed=seed) == 1
+
+
+def seeded(module: nn.Module) -> nn.Module:
+    """The module in eval mode with float64 weights that no default could stand for."""
+    generator = torch.Generator().manual_seed(3)
+    for name, tensor in [*module.named_parameters(), *module.named_buffers()]:
+        if tensor.is_floating_point():
+            fresh = torch.rand(tensor.shape, generator=generator, dtype=torch.float64)
+            tensor.data = fresh + 0.5 if "var" in name else fresh - 0.3
+    return module.eval()

@@ -9,7 +9,14 @@ import torch
 
 from porter.converters.frontends.torch import table
 from porter.converters.frontends.torch.export import export
-from tests.converters.frontends.torch import rows_elementwise, rows_index, rows_layers, rows_reduce, rows_shape
+from tests.converters.frontends.torch import (
+    rows_elementwise,
+    rows_index,
+    rows_layers,
+    rows_products,
+    rows_reduce,
+    rows_shape,
+)
 from tests.converters.frontends.torch.cases import Row
 from tests.converters.frontends.torch.comparing import Case, compare, doubled
 
@@ -19,6 +26,7 @@ ROWS = [
     *rows_index.ROWS,
     *rows_reduce.ROWS,
     *rows_layers.ROWS,
+    *rows_products.ROWS,
 ]
 
 

@@ -129,7 +129,7 @@ def test_nearest_as_onnx_defines_it(rounding: str, coordinates: str) -> None:
 # ***** pixel blocks *****
 
 
-@pytest.mark.parametrize("shape", [(2, 12, 8, 8), (2, 12, 12, 12), (1, 12, 5, 4)])
+@pytest.mark.parametrize("shape", [(2, 12, 8, 8), (2, 12, 12, 12), (3, 12, 5, 4)])
 def test_pixel_shuffle(shape: tuple[int, ...]) -> None:
     x = torch.arange(int(np.prod(shape)), dtype=torch.float64).reshape(shape)
     check_module(nn.PixelShuffle(2), x, dynamic="none")
