@@ -39,7 +39,7 @@ def verify(
     modules = None
     if isinstance(pair, Port):
         shapes = shapes or [spec["shape"] for spec in pair.manifest["inputs"]]
-        modules = pair.manifest["modules"]
+        modules = _comparable(pair.manifest["modules"])
     return verify_forward(
         _torch_runner(source, inputs),
         _target_runner(pair, inputs),
@@ -116,6 +116,16 @@ def _target_runner(target: Any, inputs: Any) -> Any:
     from porter.runners.keras import KerasRunner
 
     return KerasRunner.from_model(target, call=lambda model, tensors: model(*tensors))
+
+
+def _comparable(modules: list[dict[str, Any]]) -> list[dict[str, Any]]:
+    """The modules that have the same path on both sides; a library's own layer is placed where it is called."""
+    same = [entry for entry in modules if entry["path"] and entry["path"] == entry["target"]]
+    places = ("file", "line")
+    return [
+        {k: v for k, v in entry.items() if k not in places} if entry["class"].startswith("torch.nn.") else entry
+        for entry in same
+    ]
 
 
 def _named(shapes: Any) -> Any:

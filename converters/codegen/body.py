@@ -59,6 +59,7 @@ class Body:
     definitions: dict[Path, Expr] = field(default_factory=dict)
     variables: list[Variable] = field(default_factory=list)
     children: dict[Path, str] = field(default_factory=dict)  # attribute -> path of the module that has its own class
+    layers: dict[str, Path] = field(default_factory=dict)  # path of a module that is one layer -> its attribute
     trains: bool = False  # whether anything in it behaves differently in training
     facts: dict[str, Any] = field(default_factory=dict)  # the module's own simple attributes, which name arguments
 
@@ -107,6 +108,11 @@ class BodyBuilder:
         expr = transform(statement.expr, lambda part: self._localized(part, statement))
         if self.functions_as_layers and statement.path != self.call.path:
             expr = self._as_attribute(expr, statement)
+        if statement.path != self.call.path:
+            if isinstance(expr, Invoke):
+                self.body.layers[statement.path] = expr.path
+            else:
+                self.body.layers.pop(statement.path, None)  # its result is more than one layer's
         self._define(statement.outputs, expr, statement.frames)
 
     def _as_attribute(self, expr: Expr, statement: Statement) -> Expr:

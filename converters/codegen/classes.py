@@ -259,15 +259,15 @@ class _Planner:
         layers = Items(tuple(compressed(chain.items)), "[]")
         return Body(
             node,
-            ["x"],
-            [0],
-            [0],
-            [],
-            {(): layers},
-            chain.variables,
-            chain.children,
-            chain.trains,
-            dict(facts.get("attributes", {})),
+            arguments=["x"],
+            inputs=[0],
+            outputs=[0],
+            definitions={(): layers},
+            variables=chain.variables,
+            children=chain.children,
+            layers=chain.layers,
+            trains=chain.trains,
+            facts=dict(facts.get("attributes", {})),
         )
 
     def _sequential(self, path: str, calls: list[Call]) -> None:
@@ -281,7 +281,9 @@ class _Planner:
             "keras.Sequential", (("layers", Items(tuple(compressed(first.items)), "[]")),)
         )
         self.context.trains[path] = first.trains
-        self.bodies[path] = Body(calls[0], variables=first.variables, children=first.children, trains=first.trains)
+        self.bodies[path] = Body(
+            calls[0], variables=first.variables, children=first.children, layers=first.layers, trains=first.trains
+        )
 
     # ---- the whole program ----
 
@@ -293,6 +295,8 @@ class _Planner:
             program.modules[path] = prefix
             for variable in body.variables:
                 program.variables.append(replace(variable, path=(*prefix, *variable.path)))
+            for layer, attribute in body.layers.items():
+                program.modules.setdefault(layer, (*prefix, *attribute))
             for attribute, child in body.children.items():
                 collect(child, (*prefix, *attribute))
 

@@ -21,6 +21,7 @@ class Chain:
     items: list[Expr] = field(default_factory=list)
     variables: list[Variable] = field(default_factory=list)
     children: dict[Path, str] = field(default_factory=dict)
+    layers: dict[str, Path] = field(default_factory=dict)
     trains: bool = False
 
 
@@ -41,6 +42,7 @@ def sequential_children(context: Context, node: Call) -> Chain | None:
         advanced = _step(context, chain, path, items, current)
         if advanced is None:
             return None
+        chain.layers[path] = (len(chain.items) - 1,)
         current = advanced
     return chain if current is outputs[0] else None
 

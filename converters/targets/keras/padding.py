@@ -86,8 +86,13 @@ def _in_list(body: Body, amounts_of: Callable[[Expr], tuple[int, ...] | None]) -
         items.append(item)
     variables = [replace(v, path=(moved[int(v.path[0])], *v.path[1:])) for v in body.variables]
     children = {(moved[int(path[0])], *path[1:]): child for path, child in body.children.items()}
+    layers = {module: (moved[int(path[0])], *path[1:]) for module, path in body.layers.items()}
     return replace(
-        body, definitions={**body.definitions, (): Items(tuple(items), "[]")}, variables=variables, children=children
+        body,
+        definitions={**body.definitions, (): Items(tuple(items), "[]")},
+        variables=variables,
+        children=children,
+        layers=layers,
     )
 
 

@@ -140,7 +140,8 @@ def test_pixel_shuffle(shape: tuple[int, ...]) -> None:
 def test_pixel_unshuffle() -> None:
     x = torch.arange(12, dtype=torch.float64).reshape(1, 3, 2, 2)
     check_module(nn.PixelUnshuffle(2), x, dynamic="none")
-    check_module(nn.Sequential(nn.Conv2d(3, 4, 1), nn.PixelUnshuffle(2), nn.Conv2d(16, 4, 1)), noise(2, 3, 8, 6))
+    between = nn.Sequential(nn.Conv2d(3, 4, 1), nn.PixelUnshuffle(2), nn.Conv2d(16, 4, 1))
+    check_module(between, noise(2, 3, 8, 6), dynamic="none")
 
 
 @pytest.mark.parametrize("mode", ["DCR", "CRD"])
