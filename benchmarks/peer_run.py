@@ -1,9 +1,10 @@
 """One conversion by another tool, in that tool's own environment: `python peer_run.py TOOL MODEL FOLDER`.
 
 FOLDER holds model.onnx, inputs.npz and outputs.npz (what PyTorch gives). The last line printed is a JSON object. This
-file needs numpy and the tool, and of porter only the definitions of the zoo.
+file needs numpy and the tool, and of porter only the definitions of the zoo (but TOOL may be porter, to compare).
 """
 
+import contextlib
 import importlib
 import json
 import os
@@ -54,14 +55,31 @@ def onnx2keras(model: str, folder: Path) -> Any:
     return onnx_to_keras(graph, [value.name for value in graph.graph.input])
 
 
-TOOLS = {tool.__name__: tool for tool in (nobuco, onnx2tf, onnx2kerastl, onnx2keras)}
+def porter(model: str, folder: Path) -> Any:
+    import porter
+    from porter.zoo import catalog
+
+    entry = catalog.find(model)
+    inputs = dict(np.load(folder / "inputs.npz"))
+    port = porter.port(entry.make(small=True), inputs, dynamic=entry.dynamic, out=folder / "port", force=True)
+    return port.load()
+
+
+TOOLS = {tool.__name__: tool for tool in (nobuco, onnx2tf, onnx2kerastl, onnx2keras, porter)}
 
 
 def largest_error(model: Any, folder: Path) -> float | None:
     """Over all outputs, whichever order of axes the tool chose; None when no output has the source's size."""
+    given = list(np.load(folder / "inputs.npz").values())
+    # A model that is a class and no graph has no list of inputs; porter's takes images channels last.
+    shapes = (
+        [value.shape for value in model.inputs]
+        if getattr(model, "inputs", None)
+        else [(None, None, None, x.shape[1]) for x in given]
+    )
     inputs = [
-        np.moveaxis(array, 1, -1) if array.ndim == 4 and value.shape[-1] == array.shape[1] != value.shape[1] else array
-        for array, value in zip(np.load(folder / "inputs.npz").values(), model.inputs, strict=True)
+        np.moveaxis(array, 1, -1) if array.ndim == 4 and shape[-1] == array.shape[1] != shape[1] else array
+        for array, shape in zip(given, shapes, strict=False)
     ]
     found = model(inputs if len(inputs) > 1 else inputs[0])
     outputs = [np.asarray(y) for y in (found if isinstance(found, list | tuple) else [found])]
@@ -76,18 +94,28 @@ def largest_error(model: Any, folder: Path) -> float | None:
     return max(errors)
 
 
+def _in_source(file: Path) -> int:
+    return file.read_text("utf-8").count("ops.transpose(")
+
+
 def main(tool: str, model: str, folder: Path) -> None:
+    # What is imported before the clock starts; porter by itself imports frameworks when it needs them.
+    for name in (tool, "torch", "keras", "tensorflow"):
+        with contextlib.suppress(ImportError):
+            importlib.import_module(name)
     begin = sum(os.times()[:4])
     start = time.perf_counter()
     converted = TOOLS[tool](model, folder)
     seconds, cpu = time.perf_counter() - start, sum(os.times()[:4]) - begin
     layers = list(converted._flatten_layers()) if hasattr(converted, "_flatten_layers") else converted.layers
-    moved = [layer for layer in layers if "transpose" in layer.name.lower() or type(layer).__name__ == "Permute"]
+    moved: list[Any] = [
+        layer for layer in layers if "transpose" in layer.name.lower() or type(layer).__name__ == "Permute"
+    ]
     moved = [layer for layer in moved if "conv" not in layer.name.lower()]  # a transposed convolution is none
     answer = {
         "wall": seconds,
         "cpu": cpu,
-        "transposes": len(moved),
+        "transposes": len(moved) if tool != "porter" else _in_source(folder / "port" / "model.py"),
         "trainable": int(sum(np.prod(weight.shape) for weight in converted.trainable_weights)),
         "error": largest_error(converted, folder),
     }

@@ -28,7 +28,7 @@ MODELS = ("lenet", "resnet18", "resnet50", "mobilenet_v2", "bert_tiny")
 INSTALL_LIMIT, CONVERT_LIMIT = 1200, 300
 
 
-def run(tools: tuple[str, ...] = tuple(PEERS)) -> list[dict[str, Any]]:
+def run(tools: tuple[str, ...] = ("porter", *PEERS)) -> list[dict[str, Any]]:
     """One row for each tool and model."""
     rows: list[dict[str, Any]] = []
     with tempfile.TemporaryDirectory() as folder:
@@ -89,6 +89,8 @@ def _zoo_alone(folder: Path) -> Path:
 
 def _environment(tool: str) -> tuple[Path, str | None]:
     """The interpreter of the tool's environment, and why there is none."""
+    if tool == "porter":
+        return Path(sys.executable), None
     folder = ENVIRONMENTS / tool
     python, done = folder / "bin" / "python", folder / ".installed"
     if done.exists():
@@ -106,7 +108,8 @@ def _environment(tool: str) -> tuple[Path, str | None]:
 
 
 def _convert(python: Path, tool: str, model: str, place: Path, home: Path) -> dict[str, Any]:
-    environment = {**os.environ, "PYTHONPATH": str(home), "TF_CPP_MIN_LOG_LEVEL": "3", "OMP_NUM_THREADS": "1"}
+    alone = {} if tool == "porter" else {"PYTHONPATH": str(home)}
+    environment = {**os.environ, **alone, "TF_CPP_MIN_LOG_LEVEL": "3", "OMP_NUM_THREADS": "1"}
     command = [str(python), str(Path(__file__).with_name("peer_run.py")), tool, model, str(place)]
     try:
         finished = subprocess.run(
@@ -125,4 +128,4 @@ def _last_line(text: str) -> str:
 
 
 if __name__ == "__main__":
-    print("\n".join(table(run(tuple(sys.argv[1:]) or tuple(PEERS)))))
+    print("\n".join(table(run(tuple(sys.argv[1:]) or ("porter", *PEERS)))))

@@ -23,7 +23,8 @@ def identifier(text: str, reserved: Iterable[str] = ()) -> str:
 
 def class_identifier(qualname: str, reserved: Iterable[str] = ()) -> str:
     """The class's own name, without its module and enclosing functions."""
-    return identifier(qualname.rpartition(".")[2], reserved)
+    name = identifier(qualname.rpartition(".")[2], reserved)
+    return f"{name}_" if is_builtin(name) else name
 
 
 def snake_case(name: str) -> str:

@@ -60,7 +60,7 @@ def make(
     lines = [f"ported  {loaded.reference} from {loaded.framework} to {to}", f"source  {source}"]
     if level is None:
         return Made(port, answer, lines, passed=True)
-    report = porter.verify(loaded.model, port, loaded.inputs, level=level)
+    report = porter.verify(loaded.model, port, loaded.inputs, level=level, draws=1)
     page = folder / "report.html"
     report.to_html(page)
     answer |= {"html": str(page), "report": report.to_json()}

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import ast
 import os
-import re
 import subprocess
 import sys
 from pathlib import Path
@@ -182,9 +181,10 @@ EVIL = [
     "call",
     "layers",
     "print",
-    "ｅｘｅｃ",
-    "ﬁnd",
-    "数",
+    "\uff45\uff58\uff45\uff43",  # full-width "exec", which Python reads as exec
+    "\ufb01nd",  # "find" with a ligature
+    "\u202eevil\u2066",  # letters that turn what follows them around
+    "\u6570",
     "1st",
     "a-b",
     "",
@@ -195,8 +195,7 @@ def evil_net(name: str) -> nn.Module:
     """A model that bears `name` wherever a model has a name of its own."""
 
     def forward(self: Any, x: torch.Tensor) -> torch.Tensor:
-        inner = self._modules[name] if name in self._modules else self.child
-        return inner(x) * self.get_parameter("plain") + 1
+        return next(self.children())(x) * self.get_parameter("plain") + 1
 
     held = nn.Linear(3, 3)
     inner = type(name or "Inner", (nn.Module,), {"forward": lambda self, x: torch.relu(self.linear(x))})()
@@ -219,9 +218,11 @@ def test_names_cannot_become_code(name: str, tmp_path: Path, monkeypatch: pytest
     tree = ast.parse(port.source)
     imported = {alias.name for node in ast.walk(tree) if isinstance(node, ast.Import) for alias in node.names}
     assert imported <= {"keras", "math"}
-    assert not re.findall(r"[^\x00-\x7f]", re.sub(r'""".*?"""', "", port.source, flags=re.DOTALL))
-    called = {node.func.id for node in ast.walk(tree) if isinstance(node, ast.Call) and isinstance(node.func, ast.Name)}
-    assert not called & {"__import__", "exec", "eval", "print", "SystemExit"}
+    names = {node.id for node in ast.walk(tree) if isinstance(node, ast.Name)}
+    attributes = {node.attr for node in ast.walk(tree) if isinstance(node, ast.Attribute)}
+    assert all(word.isascii() for word in names | attributes)
+    assert all(char.isprintable() or char == "\n" for char in port.source)
+    assert not names & {"__import__", "exec", "eval", "print", "os", "SystemExit"}
     with torch.no_grad():
         close(flat(port.load()(x)), [net(torch.from_numpy(x)).numpy()])
     assert not (tmp_path / "pwned").exists()

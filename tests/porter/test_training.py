@@ -20,6 +20,7 @@ from porter.verification import source_call
 from porter.zoo import catalog
 
 STEPS, RATE, MOMENTUM = 5, 2.0**-7, 0.5
+GENTLY = {"mlp": 2.0**-20}  # ill-conditioned on purpose: an ordinary step throws it out of every range
 EVERYDAY = ("lenet", "resnet18", "gru_lm", "bert_tiny")
 ZOO = [
     pytest.param(entry.name, marks=() if entry.name in EVERYDAY else pytest.mark.sweep)
@@ -60,36 +61,38 @@ def _is_batch_norm(module: nn.Module) -> bool:
     return isinstance(module, nn.modules.batchnorm._BatchNorm) and module.track_running_stats
 
 
-def torch_steps(model: nn.Module, batches: list[Any]) -> ExpectedVariances:
+def torch_steps(model: nn.Module, batches: list[Any], rate: float) -> ExpectedVariances:
     """Train in place with nothing but BatchNorm in training mode, so that Dropout is off."""
     model.double().eval()
     for module in model.modules():
         if _is_batch_norm(module):
             module.train()
     expected = ExpectedVariances(model)
-    optimizer = torch.optim.SGD([p for p in model.parameters() if p.requires_grad], lr=RATE, momentum=MOMENTUM)
+    optimizer = torch.optim.SGD([p for p in model.parameters() if p.requires_grad], lr=rate, momentum=MOMENTUM)
     for batch in batches:
         tensors = [torch.from_numpy(_double(array)) for array in batch.values()]
         outputs = torch.utils._pytree.tree_leaves(source_call(batch)(model, tensors))
-        loss = sum((out**2).mean() for out in outputs if isinstance(out, torch.Tensor) and out.is_floating_point())
+        loss = sum(
+            (1 + out**2).sqrt().mean() for out in outputs if isinstance(out, torch.Tensor) and out.is_floating_point()
+        )
         optimizer.zero_grad()
         loss.backward()
         optimizer.step()
     return expected
 
 
-def keras_steps(model: Any, batches: list[tuple[np.ndarray, ...]]) -> None:
+def keras_steps(model: Any, batches: list[tuple[np.ndarray, ...]], rate: float) -> None:
     """The same steps; Dropout is off by its rate, for `training=True` is what BatchNorm needs."""
     for layer in model._flatten_layers():
         for attribute in ("rate", "dropout", "recurrent_dropout"):
-            if isinstance(rate := getattr(layer, attribute, None), float) and rate > 0:
+            if isinstance(vars(layer).get(attribute), float):
                 setattr(layer, attribute, 0.0)
-    optimizer = keras.optimizers.SGD(RATE, momentum=MOMENTUM)
+    optimizer = keras.optimizers.SGD(rate, momentum=MOMENTUM)
     trains = "training" in model.call.__code__.co_varnames
     for batch in batches:
         with tf.GradientTape() as tape:
             outputs = keras.tree.flatten(model(*map(_double, batch), **({"training": True} if trains else {})))
-            loss = sum(tf.reduce_mean(out**2) for out in outputs if out.dtype.is_floating)
+            loss = sum(tf.reduce_mean(tf.sqrt(1 + out**2)) for out in outputs if out.dtype.is_floating)
         variables = model.trainable_variables
         optimizer.apply_gradients(zip(tape.gradient(loss, variables), variables, strict=True))
 
@@ -107,12 +110,12 @@ def batches_of(inputs: Any, count: int = STEPS) -> list[Any]:
     ]
 
 
-def trained_pair(model: nn.Module, inputs: Any, port: porter.Port) -> tuple[dict, dict, Any]:
+def trained_pair(model: nn.Module, inputs: Any, port: porter.Port, rate: float = RATE) -> tuple[dict, dict, Any]:
     """(what the source must come to, what the port came to, the Keras model), by the source's names."""
     batches = batches_of(inputs)
     target = port.load()
-    keras_steps(target, [port.to_target(batch) for batch in batches])
-    expected = torch_steps(model, batches)
+    keras_steps(target, [port.to_target(batch) for batch in batches], rate)
+    expected = torch_steps(model, batches, rate)
     state = {name: tensor.numpy().copy() for name, tensor in model.state_dict().items()}
     state |= {name: value.numpy() for name, value in expected.values.items()}
     arrays = {n: keras.ops.convert_to_numpy(checkpoints.variable(target, n)) for n in port.weight_map}
@@ -134,7 +137,7 @@ def test_it_trains_as_its_source(name: str, tmp_path: Path) -> None:
     model, inputs = entry.make(small=True), entry.inputs(small=True, batch=4)
     port = porter.port(model, inputs, dynamic=entry.dynamic, name=name, out=tmp_path / name)
     start = {key: tensor.double().numpy().copy() for key, tensor in model.state_dict().items() if _real(tensor)}
-    want, got, target = trained_pair(model, inputs, port)
+    want, got, target = trained_pair(model, inputs, port, GENTLY.get(name, RATE))
     want = {key: array for key, array in want.items() if key in start}
     assert_follows(want, got, start)
     moved = [key for key, p in model.named_parameters() if key in start and (want[key] != start[key]).any()]

@@ -1,7 +1,7 @@
 """Axes that cannot vary although torch leaves them symbolic.
 
-`torch.export` gives every axis a symbol that no operator forbids. A matrix product with a parameter does fix the size
-that it sums over, but torch only notes that for run time: LeNet's height and width after the flatten, for example.
+`torch.export` gives every axis a symbol that no operator forbids. A matrix product or convolution with a parameter does
+fix the size that it sums over, but torch only notes that for run time: LeNet's height and width after the flatten, say.
 """
 
 from __future__ import annotations
@@ -12,22 +12,32 @@ import torch
 from torch.export import ExportedProgram
 from torch.export.graph_signature import InputKind
 
-_PRODUCTS: dict[str, tuple[int, int]] = {  # operator -> position of the data, of the weight
-    "aten.linear.default": (0, 1),
-    "aten.matmul.default": (0, 1),
-    "aten.mm.default": (0, 1),
-    "aten.addmm.default": (1, 2),
+# operator -> position of the data, its axis whose size a parameter fixes, position of that parameter
+_FIXING: dict[str, tuple[int, int, int]] = {
+    "aten.linear.default": (0, -1, 1),
+    "aten.matmul.default": (0, -1, 1),
+    "aten.mm.default": (0, -1, 1),
+    "aten.addmm.default": (1, -1, 2),
+    "aten.batch_norm.default": (0, 1, 1),
+    "aten.layer_norm.default": (0, -1, 2),
+    **{f"aten.conv{rank}d.{overload}": (0, 1, 1) for rank in (1, 2, 3) for overload in ("default", "padding")},
+    "aten.conv_transpose1d.default": (0, 1, 1),
+    "aten.conv_transpose2d.input": (0, 1, 1),
+    "aten.conv_transpose3d.input": (0, 1, 1),
 }
 
 
 def fixed_axes(program: ExportedProgram) -> dict[str, set[int]]:
-    """{input: its axes whose size some matrix product with a parameter fixes}."""
+    """{input: its axes whose size some operator with a parameter fixes}."""
     fixed: set[Any] = set()
     for node in program.graph.nodes:
-        if str(node.target) not in _PRODUCTS:
+        if str(node.target) not in _FIXING:
             continue
-        data, weight = (node.args[position] for position in _PRODUCTS[str(node.target)])
-        size = data.meta["val"].shape[-1]
+        data, axis, parameter = _FIXING[str(node.target)]
+        weight = node.args[parameter] if len(node.args) > parameter else None
+        if not isinstance(weight, torch.fx.Node) or not isinstance(node.args[data], torch.fx.Node):
+            continue
+        size = node.args[data].meta["val"].shape[axis]
         if isinstance(size, torch.SymInt) and all(isinstance(d, int) for d in weight.meta["val"].shape):
             fixed |= size.node.expr.free_symbols
     if not fixed:

@@ -93,7 +93,8 @@ class KerasDialect:
                 [shortest(number) for number in value.reshape(-1).tolist()] if dtype == ir.DataType.FLOAT else None
             )
             exact = np.asarray(numbers).reshape(value.shape) if numbers is not None else value
-            return call("ops.array", exact.tolist(), dtype=Verbatim("self.compute_dtype"))
+            name = Verbatim("self.compute_dtype") if numbers is not None else Literal("float64")
+            return call("ops.array", exact.tolist(), dtype=name)
         return call("ops.array", value.tolist(), dtype=_dtype(dtype))
 
     def structural(self, kind: str, operand: Expr, **facts: Any) -> Expr:

@@ -118,7 +118,13 @@ def module_text(
         line for line in plain if line.startswith("from")
     ]
     head = "\n".join([*imports, *ordered])
-    return f'"""{doc}"""\n\n{head}\n\n\n{text}'
+    return f'"""{_plain(doc)}"""\n\n{head}\n\n\n{text}'
+
+
+def _plain(doc: str) -> str:
+    """Text as a docstring may hold it: it has names that come from a model, and nothing in them may end the string."""
+    line = "".join(c if c.isprintable() else " " for c in doc).replace("\\", "\\\\").replace('"', "'")
+    return " ".join(line.split())
 
 
 def _build(root: str, inputs: Sequence[InputSpec], *, rebuilt: bool, drawn: bool, fixed: bool) -> str:

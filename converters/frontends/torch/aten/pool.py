@@ -93,19 +93,19 @@ def _avg_pool(rank: int) -> None:
 def _padded_average(op: Builder, x: Value, kernel: list[int], strides: list[int], pads: list[int]) -> Value:
     """torch counts its padding, and nothing beyond it: so the padding becomes part of the input.
 
-    A window must not start in the trailing padding, which the pool no longer knows of: one that does is cut off.
+    A window must not start in the trailing padding, which the pool no longer knows of: one that does is cut off, which
+    takes known sizes. Where sizes vary the padding stays the pool's own; ONNX Runtime then divides by too much.
     """
     rank = len(kernel)
+    spatial = list(x.shape)[-rank:]
+    if not all(isinstance(size, int) for size in spatial):
+        return op.AveragePool(x, kernel_shape=kernel, strides=strides, pads=pads * 2, ceil_mode=1, count_include_pad=1)
     padded = op.Pad(x, [0, 0, *pads] * 2, op.constant(0, x))
     y = op.AveragePool(padded, kernel_shape=kernel, strides=strides, ceil_mode=1, count_include_pad=0)
-    spatial = list(x.shape)[-rank:]
-    if all(isinstance(size, int) for size in spatial):
-        spans = list(zip(map(int, spatial), kernel, strides, pads, strict=True))
-        if all(-(-(n + 2 * p - k) // s) * s < n + p for n, k, s, p in spans):
-            return y
-    steps = op.tensor(np.asarray(strides, dtype=np.int64))
-    more = [p + s - 1 for p, s in zip(pads, strides, strict=True)]
-    ends = op.Div(op.Add(op.Shape(x, start=2), op.tensor(np.asarray(more, dtype=np.int64))), steps)
+    spans = list(zip(map(int, spatial), kernel, strides, pads, strict=True))
+    if all(-(-(n + 2 * p - k) // s) * s < n + p for n, k, s, p in spans):
+        return y
+    ends = [(n + p + s - 1) // s for n, _, s, p in spans]
     return op.Slice(y, [0] * rank, ends, list(range(2, rank + 2)), [1] * rank)
 
 

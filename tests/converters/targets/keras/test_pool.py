@@ -17,7 +17,11 @@ from tests.converters.targets.keras.nodes import Case, check, graph_of, ported
 
 MAX = {1: nn.MaxPool1d, 2: nn.MaxPool2d, 3: nn.MaxPool3d}
 AVERAGE = {1: nn.AvgPool1d, 2: nn.AvgPool2d, 3: nn.AvgPool3d}
-WINDOWS = [(2, 2, 0), (3, 1, 1), (3, 2, 1), (3, 3, 0), (2, 3, 1)]
+# (rank, size, stride, padding)
+WINDOWS = [
+    *[(2, 2, 2, 0), (2, 3, 1, 1), (2, 3, 2, 1), (2, 3, 3, 0), (2, 2, 3, 1)],
+    *[(rank, *window) for rank in (1, 3) for window in ((3, 1, 1), (3, 2, 1))],
+]
 
 
 @pytest.fixture(autouse=True)
@@ -34,9 +38,8 @@ def further(rank: int) -> list[tuple[torch.Tensor]]:
     return [] if rank == 1 else [(images(rank, 8),), (images(rank, 11),)]
 
 
-@pytest.mark.parametrize("rank", [1, 2, 3])
 @pytest.mark.parametrize("ceil_mode", [False, True])
-@pytest.mark.parametrize(("size", "stride", "padding"), WINDOWS)
+@pytest.mark.parametrize(("rank", "size", "stride", "padding"), WINDOWS)
 def test_max_pool_of_negative_numbers(rank: int, ceil_mode: bool, size: int, stride: int, padding: int) -> None:
     pool = MAX[rank](size, stride, padding, ceil_mode=ceil_mode)
     others = [(-x.abs(),) for (x,) in further(rank)]
@@ -57,10 +60,9 @@ def test_the_first_of_equal_maxima_gets_the_gradient() -> None:
     check_module(nn.MaxPool2d(3, 2, 1), ties)
 
 
-@pytest.mark.parametrize("rank", [1, 2, 3])
 @pytest.mark.parametrize("ceil_mode", [False, True])
 @pytest.mark.parametrize("count_include_pad", [False, True])
-@pytest.mark.parametrize(("size", "stride", "padding"), WINDOWS)
+@pytest.mark.parametrize(("rank", "size", "stride", "padding"), WINDOWS)
 def test_average_pool(
     rank: int, ceil_mode: bool, count_include_pad: bool, size: int, stride: int, padding: int
 ) -> None:
