@@ -88,7 +88,7 @@ def inspect_model(model: Any, inputs: Any = None, to: str = "keras") -> Inspecti
     """Look at a model that may or may not be portable.
 
     Args:
-        model: an `nn.Module`.
+        model: an `nn.Module` or an `ExportedProgram`, which brings its inputs.
         inputs: example inputs, as `porter.port` takes them.
         to: the target whose rules are looked at.
 
@@ -97,19 +97,19 @@ def inspect_model(model: Any, inputs: Any = None, to: str = "keras") -> Inspecti
     """
     import torch
 
-    from porter.converters.frontends.torch.survey import UNTRANSLATED, Survey, survey
+    from porter.converters.frontends.torch.survey import UNTRANSLATED, Survey, origin_of, survey
     from porter.converters.opset import SCOPE
     from porter.converters.pipeline import unsupported
 
-    if not isinstance(model, torch.nn.Module):
-        raise InputError(f"this version inspects PyTorch models (nn.Module), not a {type(model).__name__}")
-    if inputs is None:
+    if not isinstance(model, torch.nn.Module | torch.export.ExportedProgram):
+        raise InputError(f"this version inspects PyTorch models, not a {type(model).__name__}")
+    if inputs is None and isinstance(model, torch.nn.Module):
         raise InputError("no example inputs: give a tuple of positional arguments or a dict (--input, --inputs)")
+    origin = origin_of(model)
     try:
         found = survey(model, inputs)
     except ExportError as error:
-        problem = Problem("trace", type(model).__name__, "", WHOLE, str(error))
-        found = Survey(operators={}, problems=[problem])
+        found = Survey({}, [Problem("trace", origin.name, "", WHOLE, str(error))], None)
     problems, onnx = list(found.problems), defaultdict[str, Counter[str]](Counter)
     if found.graph is not None:
         problems += [p for p in unsupported(found.graph, to) if p.operator != "Untranslated"]
@@ -117,27 +117,19 @@ def inspect_model(model: Any, inputs: Any = None, to: str = "keras") -> Inspecti
             if node.domain != UNTRANSLATED:
                 scope = json.loads(node.metadata_props.get(SCOPE, "[]"))
                 onnx[scope[-1][0] if scope else ""][node.op_type] += 1
-    counted: set[int] = set()
+    parameters = {name: p for name, p in model.named_parameters() if name not in origin.ties}
+    own, buffers = _by_owner(parameters), _by_owner(dict(model.named_buffers()))
     modules = [
-        Module(
-            path,
-            f"{type(module).__module__}.{type(module).__qualname__}",
-            _count(module.parameters(recurse=False), counted),
-            _count(module.buffers(recurse=False), counted),
-            dict(found.operators.get(path, {})),
-            dict(onnx.get(path, {})),
-        )
-        for path, module in model.named_modules()
+        Module(path, facts["class"], own[path], buffers[path], dict(found.operators.get(path, {})), dict(onnx[path]))
+        for path, facts in origin.modules.items()
     ]
-    parameters = list(model.parameters())
-    trained = sum(p.numel() for p in parameters if p.requires_grad)
-    return Inspection(type(model).__name__, to, modules, sum(p.numel() for p in parameters), trained, problems)
+    trained = sum(p.numel() for p in parameters.values() if p.requires_grad)
+    return Inspection(origin.name, to, modules, own.total(), trained, problems)
 
 
-def _count(tensors: Any, seen: set[int]) -> int:
-    total = 0
-    for tensor in tensors:
-        if id(tensor) not in seen:
-            seen.add(id(tensor))
-            total += tensor.numel()
-    return total
+def _by_owner(tensors: dict[str, Any]) -> Counter[str]:
+    """How many numbers each module holds itself."""
+    counted: Counter[str] = Counter()
+    for name, tensor in tensors.items():
+        counted[name.rpartition(".")[0]] += tensor.numel()
+    return counted

@@ -10,6 +10,7 @@ import numpy as np
 from porter.errors import InputError
 from porter.runners.base import Array
 
+_LARGE = 64
 Shape = Sequence[int | str]
 """A size is an int, or the name of a symbol; the same symbol is the same size everywhere."""
 
@@ -43,7 +44,10 @@ def example_sizes(examples: Sequence[Array], shapes: Sequence[Shape]) -> dict[st
 
 
 def other_sizes(examples: Sequence[Array], shapes: Sequence[Shape]) -> list[SizeSet]:
-    """Two sets: every size changed in parity, and batch 1 with all else doubled. Empty when no size is symbolic."""
+    """Two sets: every size changed in parity, and batch 1 with all else doubled (large sizes halved, which costs less).
+
+    Empty when no size is symbolic.
+    """
     sizes = example_sizes(examples, shapes)
     if not sizes:
         return []
@@ -54,13 +58,14 @@ def other_sizes(examples: Sequence[Array], shapes: Sequence[Shape]) -> list[Size
 
     more = sizes[batch] + 1 if batch else 0
     one = 1 if batch and sizes[batch] != 1 else 3
-    plus, double, triple = (
-        {s: f(n) for s, n in sizes.items()} for f in (lambda n: n + 1, lambda n: 2 * n, lambda n: 3 * n)
+    plus, double, triple, other = (
+        {s: f(n) for s, n in sizes.items()}
+        for f in (lambda n: n + 1, lambda n: 2 * n, lambda n: 3 * n, lambda n: n // 2 if n > _LARGE else 2 * n)
     )
     # Strides and windows often need multiples of the traced size, so multiples stand in where the source refuses.
     return [
         SizeSet([with_batch(more, plus), with_batch(more, triple), with_batch(more, sizes)]),
-        SizeSet([with_batch(one, double), with_batch(one, sizes), double]),
+        SizeSet([with_batch(one, other), with_batch(one, double), with_batch(one, sizes), double]),
     ]
 
 

@@ -110,6 +110,16 @@ def test_a_model_that_cannot_be_traced_still_has_modules() -> None:
     assert "test_inspection.py" in inspection.lines()[-1] and not inspection.to_json()["portable"]
 
 
+def test_an_exported_program_brings_its_inputs() -> None:
+    entry = catalog.find("gru_lm")
+    model, inputs = entry.make(small=True), entry.inputs(small=True)
+    program = torch.export.export(model, (), {name: torch.from_numpy(array) for name, array in inputs.items()})
+    inspection = porter.inspect_model(program)
+    assert inspection.problems == []
+    assert inspection.parameters == sum(p.numel() for p in model.parameters())
+    assert "gru" in by_path(inspection)
+
+
 def test_what_is_not_given_is_said() -> None:
     with pytest.raises(InputError, match="no example inputs"):
         porter.inspect_model(Unportable())

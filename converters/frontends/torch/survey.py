@@ -8,11 +8,13 @@ from typing import Any
 
 import onnx_ir as ir
 import torch
+from torch.export import ExportedProgram
 
 from porter.converters.frontends.torch.dtypes import from_torch
 from porter.converters.frontends.torch.export import export
 from porter.converters.frontends.torch.fxgraph import everywhere
 from porter.converters.frontends.torch.metadata import scope, source_line
+from porter.converters.frontends.torch.modules import Origin, origin_of_module, origin_of_program
 from porter.converters.frontends.torch.translate import Translator
 from porter.converters.problems import WHOLE, Problem
 from porter.errors import PorterError
@@ -68,27 +70,33 @@ class _Surveyor(Translator):
         return tuple(results) if isinstance(meta, list | tuple) else results[0]
 
 
-def survey(model: torch.nn.Module, inputs: Any, dynamic: Any = "auto") -> Survey:
-    """Look at the whole of a model.
+def survey(model: torch.nn.Module | ExportedProgram, inputs: Any, dynamic: Any = "auto") -> Survey:
+    """Look at the whole of a model; a program is taken as it was exported.
 
     Raises:
         InputError: the inputs do not fit the model.
         ExportError: torch cannot trace the model.
     """
-    program = export(model, inputs, dynamic)
+    program = model if isinstance(model, ExportedProgram) else export(model, inputs, dynamic)
+    origin = origin_of(model)
     operators: dict[str, Counter[str]] = defaultdict(Counter)
     for node in everywhere(program.graph):
         if node.op == "call_function" and isinstance(
             node.target, torch._ops.OpOverload | torch._ops.HigherOrderOperator
         ):
             operators[_path(node)][str(node.target)] += 1
-    surveyor = _Surveyor(program, model, dict(dynamic) if isinstance(dynamic, dict) else {})
+    surveyor = _Surveyor(program, origin, dict(dynamic) if isinstance(dynamic, dict) else {})
     try:
         graph = surveyor.run()
     except PorterError as error:
-        whole = Problem("trace", type(model).__name__, "", WHOLE, str(error))
+        whole = Problem("trace", origin.name, "", WHOLE, str(error))
         return Survey(dict(operators), [*surveyor.problems, whole], None)
     return Survey(dict(operators), surveyor.problems, graph)
+
+
+def origin_of(model: torch.nn.Module | ExportedProgram) -> Origin:
+    """What is known of the model beside its program."""
+    return origin_of_program(model) if isinstance(model, ExportedProgram) else origin_of_module(model)
 
 
 def _path(node: torch.fx.Node) -> str:
