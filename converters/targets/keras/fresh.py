@@ -28,7 +28,7 @@ def initializer(source: str) -> str | None:
         return None
     kinds = [
         *(["kernels and biases within ±1/√fan_in"] if len(branches) > bool(cells) else []),
-        *(["recurrent ones ±1/√units"] if cells else []),
+        *(["recurrent ±1/√units"] if cells else []),
         *(["normal embeddings"] if embeds else []),
     ]
     lines = ["def initialize(model):", f'    """Draw weights as PyTorch does: {", ".join(kinds)}."""']

@@ -112,7 +112,7 @@ def symbolic_inputs():
 
 
 def initialize(model):
-    """Draw weights as PyTorch does: kernels and biases within ±1/√fan_in, recurrent ones ±1/√units, normal embeddings."""
+    """Draw weights as PyTorch does: kernels and biases within ±1/√fan_in, recurrent ±1/√units, normal embeddings."""
     for layer in model._flatten_layers():
         if isinstance(layer, layers.Embedding):
             layer.embeddings.assign(keras.random.normal(layer.embeddings.shape))

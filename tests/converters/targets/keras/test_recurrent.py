@@ -71,7 +71,11 @@ class GivenStates(nn.Module):
 @pytest.mark.parametrize("kind", KINDS)
 @pytest.mark.parametrize(
     ("bidirectional", "batch_first", "bias", "num_layers"),
-    [*itertools.product((False, True), (False, True), (True,), (1, 2)), (True, True, False, 2), (False, False, False, 1)],
+    [
+        *itertools.product((False, True), (False, True), (True,), (1, 2)),
+        (True, True, False, 2),
+        (False, False, False, 1),
+    ],
 )
 def test_layers_and_states(kind: type, bidirectional: bool, batch_first: bool, bias: bool, num_layers: int) -> None:
     module = Everything(kind, bidirectional=bidirectional, batch_first=batch_first, bias=bias, num_layers=num_layers)
