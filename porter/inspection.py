@@ -109,7 +109,7 @@ def inspect_model(model: Any, inputs: Any = None, to: str = "keras") -> Inspecti
     try:
         found = survey(model, inputs)
     except ExportError as error:
-        found = Survey({}, [Problem("trace", origin.name, "", WHOLE, str(error))], None)
+        found = Survey({}, [Problem("trace", origin.name, "", WHOLE, str(error))])
     problems, onnx = list(found.problems), defaultdict[str, Counter[str]](Counter)
     if found.graph is not None:
         problems += [p for p in unsupported(found.graph, to) if p.operator != "Untranslated"]

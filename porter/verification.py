@@ -118,7 +118,7 @@ def _target_runner(target: Any, inputs: Any) -> Any:
     return KerasRunner.from_model(target, call=lambda model, tensors: model(*tensors))
 
 
-def _comparable(modules: list[dict[str, Any]]) -> list[dict[str, Any]]:
+def _comparable(modules: list[dict[str, Any]]) -> list[Any]:
     """The modules that have the same path on both sides; a library's own layer is placed where it is called."""
     same = [entry for entry in modules if entry["path"] and entry["path"] == entry["target"]]
     places = ("file", "line")

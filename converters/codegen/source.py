@@ -30,14 +30,15 @@ class ClassWriter:
         """The class definition."""
         dialect, template = self.dialect, self.template
         lines = [*dialect.class_header(template, root=self.root)]
-        lines += [f"    {line}" if line else "" for line in self._constructor()]
-        if () not in template.body.definitions:
+        if template.arguments or template.body.definitions:
+            lines += [f"    {line}" if line else "" for line in self._constructor()]
             lines.append("")
+        if () not in template.body.definitions:
             lines += [f"    {line}" if line else "" for line in self._method()]
         extra = dialect.class_footer(template)
         if extra:
             lines += ["", *(f"    {line}" if line else "" for line in extra)]
-        return "\n".join(lines)
+        return "\n".join(lines).rstrip()
 
     # ---- __init__ ----
 

@@ -80,12 +80,12 @@ class LayoutPass:
 
     def _seed(self, value: ir.Value) -> Order:
         rank = self.rank(value)
-        if self.native and rank >= 3 and self._meets_spatial(value):
+        if self.native and rank >= 3 and self.meets_spatial(value):
             self.set(value, channels_last(rank), native=True)
             return channels_last(rank)
         return identity(rank)
 
-    def _meets_spatial(self, value: ir.Value) -> bool:
+    def meets_spatial(self, value: ir.Value) -> bool:
         """Whether the value reaches a spatial operator before its axes lose their meaning."""
         seen, queue = set(), [value]
         while queue:

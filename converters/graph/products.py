@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 import onnx_ir as ir
 
-from porter.converters.graph.orders import Order, identity
+from porter.converters.graph.orders import Order, channels_last, identity
 
 if TYPE_CHECKING:
     from porter.converters.graph.layout import LayoutPass
@@ -63,6 +63,44 @@ def _permuted_features(
         "Reshape", moved, (*tag, 2), node, {"allowzero": 0}, [run.constant(np.asarray(shape, dtype=np.int64))], shape
     )
     node.replace_input_with(index, flat)
+
+
+def unflattened(run: LayoutPass, node: ir.Node) -> bool:
+    """A Linear's features made an image: its columns are permuted, so that the image lies channels last at once."""
+    value, out = node.inputs[0], node.outputs[0]
+    before, after = run.source_shape[value], run.source_shape[out]
+    image = len(before) == 2 and len(after) >= 3 and all(isinstance(d, int) for d in after[1:])
+    if not (run.native and image and before[0] == after[0] and run.meets_spatial(out)):
+        return False
+    producer = value.producer()
+    while producer is not None and _alone(run, producer) and producer.op_type not in _PRODUCTS:
+        producer = producer.inputs[0].producer()
+    if producer is None or producer.op_type not in _PRODUCTS or not _alone(run, producer):
+        return False
+    axis = rows(producer)
+    if axis is None:
+        return False
+    sizes = tuple(int(d) for d in after[1:])
+    order = channels_last(len(after))
+    features = (sizes, tuple(a - 1 for a in order if a != 0))
+    _permuted_features(run, producer, 1, 1 - axis, features)
+    if len(producer.inputs) > 2 and producer.inputs[2] is not None:
+        _permuted_features(run, producer, 2, 0, features)
+    node.replace_input_with(0, run.at(value).value)
+    run.set(out, order, native=True)
+    return True
+
+
+_PRODUCTS = ("Gemm", "MatMul", "Linear")
+
+
+def _alone(run: LayoutPass, node: ir.Node) -> bool:
+    """Whether a node's one result is read once, and it is a product or changes elements only, by numbers at most."""
+    out = node.outputs[0]
+    if len(node.outputs) != 1 or len(out.uses()) != 1 or out.is_graph_output():
+        return False
+    numbers = all(run.rank(other) == 0 for other in node.inputs[1:] if other is not None)
+    return node.op_type in _PRODUCTS or (run.stances(node).kind == "any" and numbers)
 
 
 def product(run: LayoutPass, node: ir.Node) -> bool:

@@ -14,7 +14,7 @@ import onnx_ir as ir
 
 from porter.converters.graph.canonical import constant_of
 from porter.converters.graph.orders import Stored, channels_last, class_scope, identity
-from porter.converters.graph.products import absorbed, batch_norm, product
+from porter.converters.graph.products import absorbed, batch_norm, product, unflattened
 from porter.converters.graph.regroup import regrouped
 
 if TYPE_CHECKING:
@@ -44,6 +44,8 @@ def _reshape(run: LayoutPass, node: ir.Node) -> bool:
     assert value is not None
     stored = run.at(value)
     before, after = run.source_shape[value], run.source_shape[out]
+    if stored.features is None and stored.order == identity(len(before)) and unflattened(run, node):
+        return True
     if stored.features is not None or stored.order == identity(len(before)):
         run.fixed(node)
         return True

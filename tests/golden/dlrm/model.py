@@ -37,9 +37,6 @@ def gather_nd(x, indices, batch_dims=0):
 
 @keras.saving.register_keras_serializable("dlrm")
 class DotInteraction(layers.Layer):
-    def __init__(self, **kwargs):
-        super().__init__(**kwargs)
-
     def call(self, vectors):
         products = ops.matmul(vectors, ops.transpose(vectors, (0, 2, 1)))
         return ops.transpose(

@@ -44,8 +44,8 @@ class Decoder(layers.Layer):
         self.deconv3_crop = layers.Cropping2D(((1, 0), (1, 0)))
 
     def call(self, z):
-        x = ops.reshape(ops.relu(self.fc(z)), (-1, 16, 4, 4))
-        x = ops.relu(self.deconv1_crop(self.deconv1(ops.transpose(x, (0, 2, 3, 1)))))
+        x = ops.reshape(ops.relu(self.fc(z)), (-1, 4, 4, 16))
+        x = ops.relu(self.deconv1_crop(self.deconv1(x)))
         x = ops.relu(self.deconv2_crop(self.deconv2(x)))
         return ops.sigmoid(self.deconv3_crop(self.deconv3(x)))
 
