@@ -16,6 +16,7 @@ from torch import nn
 
 import porter
 from porter import checkpoints, weights
+from porter.runners.keras_forms import keras_precision
 from porter.verification import source_call
 from porter.zoo import catalog
 
@@ -30,9 +31,8 @@ ZOO = [
 
 @pytest.fixture(autouse=True)
 def float64() -> Iterator[None]:
-    keras.config.set_floatx("float64")
-    yield
-    keras.config.set_floatx("float32")
+    with keras_precision("float64"):
+        yield
 
 
 class ExpectedVariances:
