@@ -53,10 +53,12 @@ class Generated:
     classes: list[str] = field(default_factory=list)
 
     def arrays(self, initializers: dict[str, np.ndarray]) -> dict[str, np.ndarray]:
-        """The target's arrays from the source's."""
-        return {
-            name: np.asarray(weight.expr.evaluate(initializers), order="C") for name, weight in self.variables.items()
-        }
+        """The target's arrays from the source's; a constant brings its own."""
+        made = {}
+        for name, weight in self.variables.items():
+            own = {source: weight.constant for source in weight.expr.sources()} if weight.constant is not None else {}
+            made[name] = np.asarray(weight.expr.evaluate({**initializers, **own}), order="C")
+        return made
 
     def weight_map(self) -> dict[str, Any]:
         """Target name → expression, dtype and kind."""

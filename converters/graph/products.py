@@ -23,7 +23,7 @@ def absorbed(run: LayoutPass, value: ir.Value) -> bool:
         elementwise = run.stances(node).kind == "any" and all(
             run.rank(other) == 0 for index, other in enumerate(node.inputs) if other is not None and index != position
         )
-        if node.op_type == "BatchNormalization" or (elementwise and len(node.outputs) == 1):
+        if node.op_type in ("BatchNormalization", "Dropout") or (elementwise and len(node.outputs) == 1):
             if not absorbed(run, node.outputs[0]):
                 return False
             continue
@@ -63,6 +63,16 @@ def _permuted_features(
         "Reshape", moved, (*tag, 2), node, {"allowzero": 0}, [run.constant(np.asarray(shape, dtype=np.int64))], shape
     )
     node.replace_input_with(index, flat)
+
+
+def dropout(run: LayoutPass, node: ir.Node) -> bool:
+    """Drops flattened features wherever they stand."""
+    stored = run.at(node.inputs[0])
+    if stored.features is None:
+        return False
+    node.replace_input_with(0, stored.value)
+    run.set(node.outputs[0], stored.order, features=stored.features)
+    return True
 
 
 def unflattened(run: LayoutPass, node: ir.Node) -> bool:

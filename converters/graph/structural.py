@@ -14,7 +14,7 @@ import onnx_ir as ir
 
 from porter.converters.graph.canonical import constant_of
 from porter.converters.graph.orders import Stored, channels_last, class_scope, identity
-from porter.converters.graph.products import absorbed, batch_norm, product, unflattened
+from porter.converters.graph.products import absorbed, batch_norm, dropout, product, unflattened
 from porter.converters.graph.regroup import regrouped
 
 if TYPE_CHECKING:
@@ -232,6 +232,7 @@ HANDLERS: dict[str, Callable[[LayoutPass, ir.Node], bool]] = {
     "Gemm": product,
     "porter::Linear": product,
     "BatchNormalization": batch_norm,
+    "Dropout": dropout,
     "Squeeze": _squeeze,
     "Unsqueeze": _unsqueeze,
     "Gather": _gather,

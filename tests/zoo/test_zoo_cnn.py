@@ -29,10 +29,13 @@ twins = pytest.mark.parametrize("entry", TWINS, ids=lambda entry: entry.name)
 
 @pytest.fixture
 def float64() -> Iterator[None]:
+    """Both settings: the policy follows floatx only until the first layer is made."""
     keras = pytest.importorskip("keras")
     keras.config.set_floatx("float64")
+    keras.config.set_dtype_policy("float64")
     yield
     keras.config.set_floatx("float32")
+    keras.config.set_dtype_policy("float32")
 
 
 def run_torch(entry: Entry, dtype: str = "float32") -> list[np.ndarray]:

@@ -147,7 +147,7 @@ def _check_gradients(
 
 
 def _listed(values: Any) -> list[Any]:
-    return list(values) if isinstance(values, list | tuple) else [values]
+    return [leaf for value in values for leaf in _listed(value)] if isinstance(values, list | tuple) else [values]
 
 
 def noise(*shape: int, seed: int = 1) -> torch.Tensor:

@@ -219,7 +219,7 @@ def node(op: str, directions: int = 1, bias: bool = True, states: bool = False, 
         inputs.pop(next(reversed(inputs)))
     weights = ("W", "R", "B") if bias else ("W", "R")
     outputs = 3 if op == "LSTM" else 2
-    return Case(op, inputs, {"hidden_size": 6, **attributes}, weights=weights, outputs=outputs, dynamic=False)
+    return Case(op, inputs, {"hidden_size": 6, **attributes}, weights=weights, outputs=outputs, sized=tuple(inputs))
 
 
 @pytest.mark.parametrize("op", ["LSTM", "GRU", "RNN"])
