@@ -56,7 +56,7 @@ class Generated:
         """The target's arrays from the source's; a constant brings its own."""
         made = {}
         for name, weight in self.variables.items():
-            own = {source: weight.constant for source in weight.expr.sources()} if weight.constant is not None else {}
+            own = dict.fromkeys(weight.expr.sources(), weight.constant) if weight.constant is not None else {}
             made[name] = np.asarray(weight.expr.evaluate({**initializers, **own}), order="C")
         return made
 
