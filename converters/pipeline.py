@@ -7,7 +7,6 @@ import subprocess
 from collections import Counter, defaultdict
 from collections.abc import Sequence
 from dataclasses import dataclass, field
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -27,7 +26,7 @@ from porter.converters.graph.derived import find_weights
 from porter.converters.opset import MODULES, SCOPE, SOURCE
 from porter.converters.problems import Problem
 from porter.converters.targets.table import Binding, CannotBind, Target
-from porter.errors import InputError, PorterError, UnsupportedError
+from porter.errors import PorterError, UnsupportedError
 
 
 @dataclass(frozen=True)
@@ -80,18 +79,13 @@ def generate(
     native: bool = True,
     name: str = "model",
     doc: str | None = None,
-    rules: Sequence[str | Path] = (),
 ) -> Generated:
     """Port a structured model. The model is changed: give a clone of one that is still needed.
-
-    `rules` are Python files that register rules of the user's own.
 
     Raises:
         UnsupportedError: operators, attributes or types without a rule, all of them named.
     """
     table = _target(target)
-    for file in rules:
-        _run_rules(Path(file))
     canonicalize(model)
     _run_idioms(model)
     _refuse_missing(model, table)
@@ -117,16 +111,6 @@ def _target(name: str) -> Target:
     from porter.converters.targets import keras
 
     return keras.load()
-
-
-def _run_rules(file: Path) -> None:
-    """Run a file of rules, which register themselves; they win over porter's own."""
-    import runpy
-
-    try:
-        runpy.run_path(str(file))
-    except Exception as error:
-        raise InputError(f"--rules {file}: {type(error).__name__}: {error}") from error
 
 
 def _dialect(target: str, package: str, names: frozenset[str]) -> Any:
@@ -191,7 +175,7 @@ def _bound(
         used = {name for value in node.inputs if value in weights for name in weights[value].expr.sources()}
         shared = frozenset(name for name in used if owners.get(name, path) != path)
         try:
-            if (node.domain, node.op_type) not in table.rules:
+            if not table.rules.get((node.domain, node.op_type)):
                 raise CannotBind("there is no rule for it")
             return table.bind(node, Binding(weights, known_sizes, shared))
         except CannotBind as reason:

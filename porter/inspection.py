@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import json
 from collections import Counter, defaultdict
+from collections.abc import Sequence
 from dataclasses import dataclass, field
+from pathlib import Path
 from typing import Any
 
 from porter.converters.problems import WHOLE, Problem
@@ -84,13 +86,14 @@ class Inspection:
         }
 
 
-def inspect_model(model: Any, inputs: Any = None, to: str = "keras") -> Inspection:
+def inspect_model(model: Any, inputs: Any = None, to: str = "keras", *, rules: Sequence[str | Path] = ()) -> Inspection:
     """Look at a model that may or may not be portable.
 
     Args:
         model: an `nn.Module` or an `ExportedProgram`, which brings its inputs.
         inputs: example inputs, as `porter.port` takes them.
         to: the target whose rules are looked at.
+        rules: Python files with rules of your own.
 
     Raises:
         InputError: there are no inputs, they do not fit, or it is no PyTorch model.
@@ -100,19 +103,22 @@ def inspect_model(model: Any, inputs: Any = None, to: str = "keras") -> Inspecti
     from porter.converters.frontends.torch.survey import UNTRANSLATED, Survey, origin_of, survey
     from porter.converters.opset import SCOPE
     from porter.converters.pipeline import unsupported
+    from porter.converters.registry import rules_of
 
     if not isinstance(model, torch.nn.Module | torch.export.ExportedProgram):
         raise InputError(f"this version inspects PyTorch models, not a {type(model).__name__}")
     if inputs is None and isinstance(model, torch.nn.Module):
         raise InputError("no example inputs: give a tuple of positional arguments or a dict (--input, --inputs)")
     origin = origin_of(model)
-    try:
-        found = survey(model, inputs)
-    except ExportError as error:
-        found = Survey({}, [Problem("trace", origin.name, "", WHOLE, str(error))])
-    problems, onnx = list(found.problems), defaultdict[str, Counter[str]](Counter)
+    with rules_of(rules):
+        try:
+            found = survey(model, inputs)
+        except ExportError as error:
+            found = Survey({}, [Problem("trace", origin.name, "", WHOLE, str(error))])
+        problems, onnx = list(found.problems), defaultdict[str, Counter[str]](Counter)
+        if found.graph is not None:
+            problems += [p for p in unsupported(found.graph, to) if p.operator != "Untranslated"]
     if found.graph is not None:
-        problems += [p for p in unsupported(found.graph, to) if p.operator != "Untranslated"]
         for node in found.graph.graph:
             if node.domain != UNTRANSLATED:
                 scope = json.loads(node.metadata_props.get(SCOPE, "[]"))

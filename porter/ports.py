@@ -182,11 +182,12 @@ def port(
         raise InputError(f"{folder} exists; force=True (--force) replaces it")
 
     from porter.converters.frontends.torch import to_onnx
+    from porter.converters.registry import rules_of
 
     say("trace")
-    converted = to_onnx(model, inputs, dynamic, progress=say)
-    name = name or converted.name
-    with portfiles.written_whole(folder) as staging:
+    with rules_of(rules), portfiles.written_whole(folder) as staging:
+        converted = to_onnx(model, inputs, dynamic, progress=say)
+        name = name or converted.name
         sources = {key: value.const_value for key, value in converted.model.graph.initializers.items()}
         if keep_onnx or target == "onnx":
             portfiles.save_onnx(converted.model, staging / "model.onnx")
@@ -197,7 +198,7 @@ def port(
             say("write source")
             doc = _doc(converted.name, reference)
             native = layout == "native"
-            generated = generate(converted.model, target=target, native=native, name=name, rules=rules, doc=doc)
+            generated = generate(converted.model, target=target, native=native, name=name, doc=doc)
             say("write weights")
             (staging / "model.py").write_text(generated.source, "utf-8")
             portfiles.save_weights(generated, sources, staging / "weights.safetensors")

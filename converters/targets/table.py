@@ -24,6 +24,7 @@ from porter.converters.graph.canonical import constant_of
 from porter.converters.graph.orders import CHANNEL_AXIS
 from porter.converters.numbers import shortest
 from porter.converters.opset import OPSET, TRAINING
+from porter.converters.registry import register
 from porter.converters.targets import types
 
 # Keyword-only parameters that are no attributes: facts about the node.
@@ -78,13 +79,13 @@ class Target:
         kind: Kind = "axes" if axes or vectors else layout
         stance = Stance(kind, tuple(axes), tuple(vectors), None if data is None else tuple(data))
 
-        def register(function: Callable[..., Any]) -> Callable[..., Any]:
+        def decorate(function: Callable[..., Any]) -> Callable[..., Any]:
             for op in ops:
                 rule = _make_rule(op, domain, function, stance, note)
-                self.rules.setdefault((domain, op), []).append(rule)
+                register(self.rules.setdefault((domain, op), []), rule, function)
             return function
 
-        return register
+        return decorate
 
     def stance(self, node: ir.Node) -> Stance:
         """How a node stands to a permutation of axes; "fixed" for operators without a rule."""
@@ -93,7 +94,7 @@ class Target:
 
     def missing(self, nodes: Iterator[ir.Node]) -> list[ir.Node]:
         """Nodes whose operator has no rule."""
-        return [node for node in nodes if (node.domain, node.op_type) not in self.rules]
+        return [node for node in nodes if not self.rules.get((node.domain, node.op_type))]
 
     def bind(self, node: ir.Node, known: Binding) -> Any:
         """What the first fitting rule makes of a node: an expression, or a tuple of one per output.

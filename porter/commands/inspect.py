@@ -8,6 +8,7 @@ def inspect(
     reference: options.Reference,
     input_specs: options.Input = [],  # noqa: B006 - typer copies the default of a repeated option
     inputs_file: options.Inputs = None,
+    rules: options.Rules = [],  # noqa: B006 - as above
     as_json: options.Json = False,
     verbose: options.Verbose = False,
 ) -> None:
@@ -17,6 +18,6 @@ def inspect(
 
         import porter
 
-        inspection = porter.inspect_model(loaded.model, loaded.inputs)
+        inspection = porter.inspect_model(loaded.model, loaded.inputs, rules=rules)
         console.lines(inspection.lines())
         console.json(inspection.to_json())

@@ -51,6 +51,7 @@ Input = Annotated[
     ),
 ]
 Inputs = Annotated[Path | None, typer.Option("--inputs", metavar="FILE.npz", help="Example inputs from a file.")]
+Rules = Annotated[list[Path], typer.Option("--rules", metavar="FILE.py", help="Operator rules of your own.")]
 Force = Annotated[bool, typer.Option("--force", help="Replace an output that exists.")]
 Small = Annotated[bool, typer.Option("--small", help="The small width of each zoo model.")]
 To = Annotated[Target, typer.Option("--to", help="The framework to port to.")]

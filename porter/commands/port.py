@@ -8,11 +8,9 @@ import typer
 from porter.commands import options, sources
 from porter.commands.console import EXIT_NOT_EQUAL, answering
 from porter.commands.making import make, refuse_existing
-from porter.errors import InputError
 
 Out = Annotated[Path | None, typer.Option("--out", "-o", metavar="DIR", help="Default: ported/NAME.")]
 Static = Annotated[bool, typer.Option("--static", help="Fix every size to that of the example inputs.")]
-Rules = Annotated[list[Path], typer.Option("--rules", metavar="FILE.py", help="Operator rules of your own.")]
 KeepOnnx = Annotated[bool, typer.Option("--keep-onnx", help="Keep the ONNX model in the port.")]
 
 
@@ -25,7 +23,7 @@ def port(
     verify: options.Verify = None,
     static: Static = False,
     layout: Annotated[options.Layout, typer.Option("--layout", help="Axis order.")] = options.Layout.native,
-    rules: Rules = [],  # noqa: B006 - as above
+    rules: options.Rules = [],  # noqa: B006 - as above
     keep_onnx: KeepOnnx = False,
     force: options.Force = False,
     as_json: options.Json = False,
@@ -34,9 +32,6 @@ def port(
     """Write the model as source code of the other framework, with its weights."""
     with answering(as_json=as_json, verbose=verbose) as console:
         refuse_existing(out, force)
-        missing = [str(file) for file in rules if not file.is_file()]
-        if missing:
-            raise InputError(f"--rules: there is no file {', '.join(missing)}")
         loaded = sources.load(reference, input_specs, inputs_file, to=to)
         made = make(
             loaded,

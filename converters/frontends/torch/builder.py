@@ -28,6 +28,7 @@ class Builder:
         self.dtype: ir.DataType | None = None  # of the ATen node's (first) output
         self.shape: list[int | str] | None = None
         self.shapes: list[list[int | str]] = []  # of all its outputs
+        self.dtypes: list[ir.DataType] = []  # of all its outputs
         self.complex: list[Any] = []  # for each argument, whether it is complex (for a list, item by item)
         self.origins: dict[str, tuple[ir.Value, int | None]] = {}  # symbol -> value and the axis it is the size of
         self._sizes: dict[str, ir.Value] = {}
@@ -55,7 +56,11 @@ class Builder:
                 outputs=[ir.Value(name=self.fresh()) for _ in range(outputs)],
                 metadata_props={**self.metadata, **(facts or {})},
             )
-            _infer_dtypes(node)
+            if domain and outputs == len(self.shapes):  # no schema knows it: it makes what the ATen node makes
+                for output, dtype, shape in zip(node.outputs, self.dtypes, self.shapes, strict=True):
+                    output.dtype, output.shape = dtype, ir.Shape(shape)
+            elif not domain:
+                _infer_dtypes(node)
             self.nodes.append(node)
             return node.outputs[0] if outputs == 1 else tuple(node.outputs)
 
@@ -187,8 +192,6 @@ def _output_kinds(op_type: str) -> tuple[list[str], list[str], dict[str, set[str
 
 def _infer_dtypes(node: ir.Node) -> None:
     """Output dtypes as the operator's schema ties them to those of its inputs."""
-    if node.domain:
-        return
     inputs, outputs, constraints = _output_kinds(node.op_type)
     known: dict[str, ir.DataType] = {}
     for position, value in enumerate(node.inputs):

@@ -10,7 +10,6 @@ import onnx_ir as ir
 import torch
 from torch.export import ExportedProgram
 
-from porter.converters.frontends.torch.dtypes import from_torch
 from porter.converters.frontends.torch.export import export
 from porter.converters.frontends.torch.fxgraph import everywhere
 from porter.converters.frontends.torch.metadata import scope, source_line
@@ -64,9 +63,6 @@ class _Surveyor(Translator):
         fakes = meta if isinstance(meta, list | tuple) else [meta]
         made = self.op.Untranslated(*values, outputs=len(fakes), domain=UNTRANSLATED)
         results = list(made) if isinstance(made, tuple) else [made]
-        for result, fake in zip(results, fakes, strict=True):
-            if isinstance(fake, torch.Tensor):
-                result.dtype, result.shape = from_torch(fake.dtype), ir.Shape(self.dims.shape(fake))
         return tuple(results) if isinstance(meta, list | tuple) else results[0]
 
 

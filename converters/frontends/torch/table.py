@@ -10,9 +10,11 @@ import importlib
 import pkgutil
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from functools import cache
 from typing import Any, Literal
 
 from porter.converters.frontends.torch.complexes import has_complex
+from porter.converters.registry import register
 
 Promotion = Literal["default", "int_to_float", "none"]
 
@@ -26,8 +28,9 @@ class AtenRule:
     promotion: Promotion
 
 
-_rules: dict[str, AtenRule] = {}
-_complex_rules: dict[str, AtenRule] = {}
+# The first rule of an operator counts; there is a second one where a user's replaces porter's.
+_rules: dict[str, list[AtenRule]] = {}
+_complex_rules: dict[str, list[AtenRule]] = {}
 
 
 def aten(
@@ -35,48 +38,50 @@ def aten(
 ) -> Callable:
     """Register a rule for `aten` operators, named with their overload ("add.Tensor"; ".default" may be left out).
 
+    Those of another namespace are named with it ("torchvision::nms").
+
     `promoted` are the positions of the arguments that torch brings to one dtype before it computes; Python numbers
     among them become constants of that dtype. `on_complex` is for the operator where it reads or makes complex tensors,
     which are real ones with a last axis (real, imaginary).
     """
     rules = _complex_rules if on_complex else _rules
 
-    def register(function: Callable) -> Callable:
+    def decorate(function: Callable) -> Callable:
         for name in names:
             full = name if "." in name else f"{name}.default"
-            if full in rules:
-                raise ValueError(f"two ATen rules for {full}")
-            rules[full] = AtenRule(function, tuple(promoted), promotion)
+            register(rules.setdefault(full, []), AtenRule(function, tuple(promoted), promotion), function)
         return function
 
-    return register
+    return decorate
 
 
 def find(node: Any) -> AtenRule | None:
     """The rule of an fx node's `OpOverload`, the in-place form sharing that of the functional one."""
     _load()
     target = node.target
-    if getattr(target, "namespace", "") != "aten":
+    space = getattr(target, "namespace", "")
+    if not space:
         return None
     rules = _complex_rules if has_complex(node) else _rules
-    name = f"{target._opname}.{target._overloadname}"
-    return rules.get(name) or rules.get(f"{target._opname.rstrip('_')}.{target._overloadname}")
+    prefix = "" if space == "aten" else f"{space}::"
+    names = (f"{prefix}{name}.{target._overloadname}" for name in (target._opname, target._opname.rstrip("_")))
+    return next((rules[name][0] for name in names if rules.get(name)), None)
 
 
 def named(name: str) -> AtenRule:
     """The rule of an operator for real tensors, the operator named as in `aten`."""
-    return _rules[name if "." in name else f"{name}.default"]
+    return _rules[name if "." in name else f"{name}.default"][0]
 
 
 def names() -> list[str]:
     """All operators with a rule."""
     _load()
-    return sorted(_rules.keys() | _complex_rules.keys())
+    return sorted({name for rules in (_rules, _complex_rules) for name, found in rules.items() if found})
 
 
+@cache
 def _load() -> None:
-    if not _rules:
-        from porter.converters.frontends.torch import aten as package
+    from porter.converters.frontends.torch import aten as package
 
-        for module in pkgutil.iter_modules(package.__path__):
-            importlib.import_module(f"{package.__name__}.{module.name}")
+    for module in pkgutil.iter_modules(package.__path__):
+        importlib.import_module(f"{package.__name__}.{module.name}")

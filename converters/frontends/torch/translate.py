@@ -64,7 +64,7 @@ class Translator:
             outputs,
             nodes=self.op.nodes,
             initializers=list(self.op.initializers.values()),
-            opset_imports={"": OPSET},
+            opset_imports={"": OPSET, **{node.domain: 1 for node in self.op.nodes if node.domain}},
             name=self.origin.name,
         )
         graph.metadata_props[MODULES] = json.dumps(self.origin.facts(call_signatures(self.program, self.env.get)))
@@ -83,7 +83,8 @@ class Translator:
             raise UnsupportedError(
                 f"{len(missing)} operator(s) of {self.origin.name} have no translation to ONNX:\n"
                 + "\n".join(lines)
-                + "\nRewrite those lines with other operators; `porter inspect` lists every operator of a model."
+                + "\nGive rules of your own with --rules FILE.py, or rewrite those lines with other operators; "
+                "`porter inspect` lists every operator of a model."
             )
 
     def _has_rule(self, node: torch.fx.Node) -> bool:
@@ -234,7 +235,8 @@ class Translator:
         meta = node.meta.get("val")
         many = meta if isinstance(meta, list | tuple) else [meta]
         tensors = [fake for fake in many if isinstance(fake, torch.Tensor)]
-        self.op.dtype = from_torch(tensors[0].dtype) if tensors else None
+        self.op.dtypes = [from_torch(fake.dtype) for fake in tensors]
+        self.op.dtype = self.op.dtypes[0] if tensors else None
         self.op.shapes = [self.dims.shape(fake) for fake in tensors]
         self.op.shape = self.op.shapes[0] if tensors else None
 

@@ -180,9 +180,9 @@ def test_a_wrong_rule_is_named(name: str, monkeypatch: pytest.MonkeyPatch) -> No
     spoil, function, inputs = WRONG[name]
     model = Outer(function if isinstance(function, nn.Module) else Inner(function)).eval()
     checked(model, inputs)
-    right = table._rules[name]
+    (right,) = table._rules[name]
     wrong = dataclasses.replace(right, function=spoil(right.function))
-    monkeypatch.setitem(table._rules, name, wrong)
+    monkeypatch.setitem(table._rules, name, [wrong])
     with pytest.raises(ExportError) as caught:
         checked(model, inputs)
     message = str(caught.value)
