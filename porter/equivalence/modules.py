@@ -213,9 +213,22 @@ def _judge(
             candidates = _orders(array, reference.exact.shape)
         name = f"{what} {index}"
         results = [compare_output(name, draw.name, leg, reference, x, thresholds) for x in candidates]
+        if what == "input" and not any(result.passed for result in results):
+            # A flattened image, say, which the target flattens in its own order: as long as every sample holds the same
+            # values, what the module then makes of them is its own affair.
+            ranked = [_ranked(array, reference.exact)] if array.ndim and array.shape == reference.exact.shape else []
+            results += [compare_output(name, draw.name, leg, reference, x, thresholds) for x in ranked]
         if results:
             judged.append(min(results, key=lambda d: d.score))
     return judged
+
+
+def _ranked(array: Array, like: Array) -> Array:
+    """Each sample's values in the order of size that those of `like` have."""
+    values, order = array.reshape(len(array), -1), like.reshape(len(like), -1)
+    ranked = np.empty_like(values)
+    np.put_along_axis(ranked, np.argsort(order, axis=1, kind="stable"), np.sort(values, axis=1), axis=1)
+    return ranked.reshape(array.shape)
 
 
 def _orders(array: Array, shape: tuple[int, ...]) -> list[Array]:

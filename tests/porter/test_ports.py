@@ -14,6 +14,7 @@ import numpy as np
 import pytest
 import tensorflow as tf
 import torch
+from safetensors.numpy import load_file, save_file
 from torch import nn
 
 import porter
@@ -325,3 +326,16 @@ def test_fresh_weights_differ_from_draw_to_draw_and_repeat_with_the_seed(lenet: 
 def test_resnet50_stays_short(tmp_path: Path) -> None:
     port, _ = ported("resnet50", tmp_path)
     assert len(port.source.splitlines()) <= 130
+
+
+def test_a_wrong_layer_behind_a_flattened_image_is_the_culprit(tmp_path: Path) -> None:
+    """The port flattens in its own order: the layer's input differs as an array, and is right all the same."""
+    entry = catalog.find("lenet")
+    model, inputs = entry.make(small=True), entry.inputs(small=True)
+    ported = porter.port(model, inputs, out=tmp_path / "lenet")
+    file = ported.path / "weights.safetensors"
+    arrays = load_file(file)
+    arrays["fc1.kernel"] *= 1.01
+    save_file(arrays, file)
+    report = porter.verify(model, ported, inputs, draws=1)
+    assert not report.passed and report.culprit.path == "fc1", report.culprit.line()

@@ -57,6 +57,7 @@ class _Surveyor(Translator):
 
     def _stand_in(self, node: torch.fx.Node) -> Any:
         """A node of no meaning with the inputs, dtypes and shapes of the operator."""
+        self._stamp(node)
         known = [self.env[source] for source in node.all_input_nodes if source.op != "get_attr"]
         values = [value for value in known if isinstance(value, ir.Value)]
         meta = node.meta.get("val")
