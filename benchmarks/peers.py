@@ -21,7 +21,7 @@ ENVIRONMENTS = ROOT / "build" / "peers"
 PEERS = {
     "nobuco": ("nobuco", "torch", "torchvision", "tensorflow==2.15.*", "keras==2.15.*", "numpy<2", "setuptools<81"),
     "onnx2tf": ("onnx2tf", "tensorflow", "tf_keras", "onnx", "onnxruntime", "onnx-graphsurgeon", "psutil", "sng4onnx"),
-    "onnx2kerastl": ("onnx2kerastl", "onnx", "setuptools<81"),
+    "onnx2kerastl": ("onnx2kerastl", "tensorflow==2.15.*", "keras==2.15.*", "numpy<2", "onnx<1.17", "setuptools<81"),
     "onnx2keras": ("onnx2keras", "onnx", "setuptools<81"),
 }
 MODELS = ("lenet", "resnet18", "resnet50", "mobilenet_v2", "bert_tiny")

@@ -22,3 +22,6 @@ ORIGIN = "porter.origin"
 HOLDS = "porter.holds"
 # On constants: the author's number before it was rounded to the constant's type.
 EXACT = "porter.exact"
+
+# The training facts of an Identity that lets no gradient through.
+STOP_GRADIENT = '{"stop_gradient": true}'

@@ -198,24 +198,33 @@ def _where(node: ir.Node) -> str:
     return f"{frames[-1][0]}:{frames[-1][1]}" if frames else node.name or "?"
 
 
-def _owners(model: ir.Model, weights: dict[ir.Value, Weight]) -> dict[str, str]:
-    """{parameter: the module path whose layer may hold it}, for parameters that several modules use.
+def _owners(model: ir.Model, weights: dict[ir.Value, Weight]) -> dict[str, str | None]:
+    """{parameter: the module path whose layer may hold it}, for parameters that are used in several ways.
 
-    The module that the parameter is named after, else the first that uses it.
+    The module that the parameter is named after, else the first that uses it. None where that module uses it in several
+    ways, or is not the first to use it, when its layer might not have been built yet: then it is a variable of its own.
     """
-    users: dict[str, dict[str, None]] = defaultdict(dict)
+    users: dict[str, dict[str, set[Any]]] = defaultdict(lambda: defaultdict(set))
     for node in model.graph:
         if node.outputs[0] in weights:
             continue
-        for value in node.inputs:
+        for position, value in enumerate(node.inputs):
             if value in weights and weights[value].kind != "constant":
                 for name in weights[value].expr.sources():
-                    users[name][_scope_path(node)] = None
-    return {
-        name: name.rpartition(".")[0] if name.rpartition(".")[0] in paths else next(iter(paths))
-        for name, paths in users.items()
-        if len(paths) > 1
-    }
+                    users[name][_scope_path(node)].add((node.op_type, position, weights[value].expr))
+    for value in model.graph.outputs:
+        if value in weights:
+            for name in weights[value].expr.sources():
+                users[name][""].add("output")
+    owners: dict[str, str | None] = {}
+    for name, paths in users.items():
+        own = name.rpartition(".")[0]
+        path = own if own in paths else next(iter(paths))
+        if len({use[:2] for use in paths[path]}) > 1 or path != next(iter(paths)):
+            owners[name] = None
+        elif len(paths) > 1:
+            owners[name] = path
+    return owners
 
 
 def _readers(statements: Sequence[Statement]) -> dict[ir.Value, list[Statement]]:

@@ -90,8 +90,18 @@ class BodyBuilder:
                 self._statement(item)
             else:
                 self._child(item)
+        for value in outputs:
+            if value in self.context.weights and value not in self.numbers:
+                self._define([value], self._given_out(self.context.weights[value]), [])
         self.body.outputs = [self._number(value) for value in outputs]
         return self.body
+
+    def _given_out(self, weight: Weight) -> Expr:
+        """A parameter or constant that the module returns as it is."""
+        constant = weight.array()
+        if constant is not None and constant.size <= _LITERAL_LIMIT:
+            return self.context.dialect.array(constant, weight.dtype)
+        return self.context.dialect.structural("tensor", self.access(weight.expr, weight))
 
     def _number(self, value: ir.Value) -> int:
         return self.numbers.setdefault(value, len(self.numbers))
@@ -106,6 +116,7 @@ class BodyBuilder:
 
     def _statement(self, statement: Statement) -> None:
         expr = transform(statement.expr, lambda part: self._localized(part, statement))
+        expr = transform(expr, self.context.dialect.simplified)
         if self.functions_as_layers and statement.path != self.call.path:
             expr = self._as_attribute(expr, statement)
         if statement.path != self.call.path:

@@ -42,7 +42,10 @@ class Dialect(Protocol):
         """A small constant tensor."""
 
     def structural(self, kind: str, operand: Expr, **facts: Any) -> Expr:
-        """Transpose, reshape, slice, concat or flip of a parameter at run time."""
+        """Transpose, reshape, concat or flip of a parameter at run time, or the parameter as a plain tensor."""
+
+    def simplified(self, expr: Expr) -> Expr | None:
+        """A call whose arguments make it shorter than its rule could know; None to keep it."""
 
     def class_header(self, template: Any, *, root: bool) -> list[str]:
         """Decorators, the class line, nothing else."""

@@ -8,7 +8,7 @@ import onnx_ir as ir
 from onnx.reference import ReferenceEvaluator
 from onnx_ir.passes import common
 
-from porter.converters.opset import KIND, OPSET
+from porter.converters.opset import KIND, OPSET, TRAINING
 
 # A folded constant larger than this would be data, not source.
 _FOLD_LIMIT = 1 << 20
@@ -98,7 +98,8 @@ def infer_shapes(model: ir.Model) -> None:
 
 def _drop_identities(graph: ir.Graph) -> None:
     for node in list(graph):
-        if node.op_type == "Identity" and not node.outputs[0].is_graph_output():
+        kept = node.outputs[0].is_graph_output() or TRAINING in node.metadata_props
+        if node.op_type == "Identity" and not kept:
             source = node.inputs[0]
             assert source is not None
             ir.convenience.replace_all_uses_with(node.outputs[0], source)

@@ -14,7 +14,7 @@ import onnx_ir as ir
 from porter.converters import weights as wx
 from porter.converters.codegen.nodes import Weight
 from porter.converters.graph.canonical import constant_of
-from porter.converters.opset import KIND, TRAINABLE
+from porter.converters.opset import KIND, TRAINABLE, TRAINING
 from porter.errors import WeightsError
 
 
@@ -59,7 +59,7 @@ def _derive(node: ir.Node, inner: list[wx.WeightExpr]) -> wx.WeightExpr | None:
     try:
         match node.op_type:
             case "Identity":
-                return x
+                return x if TRAINING not in node.metadata_props else None
             case "Transpose":
                 return wx.transpose(x, attribute.get("perm") or tuple(reversed(range(len(x.shape)))))
             case "Concat":

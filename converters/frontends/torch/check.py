@@ -74,10 +74,8 @@ class _Check:
             for held in value.metadata_props.get(HOLDS, "").split():
                 name, _, index = held.partition("#")
                 self.holders.setdefault(name, []).append((value, int(index) if index else None))
-        for value in graph.initializers.values():
-            if value.metadata_props.get(HOLDS) is None:
-                assert value.const_value is not None
-                self.known[value] = as_double(value.const_value.numpy())
+        self.constants = {value for value in graph.initializers.values() if not value.metadata_props.get(HOLDS)}
+        self.weights: dict[ir.Value, tuple[str, int | None]] = {}
         self.outputs = list(graph.outputs)
         self.until = self._lifetimes()
 
@@ -99,14 +97,18 @@ class _Check:
         stepper = Stepper(self.program, args, kwargs)
         for position, node in enumerate(stepper):
             nodes = self.groups.get(node.name, [])
-            computed = self._evaluated(node, nodes)
+            if stepper.is_weight(node.name):
+                self.weights.update((value, (node.name, index)) for value, index in self.holders.get(node.name, []))
+                continue
+            computed = self._evaluated(node, nodes, stepper)
             made = {output for each in nodes for output in each.outputs}
             for value, truth in list(self._claims(node, made, stepper)):
                 if value in computed:
-                    self._compare(node, value, computed[value], truth)
-                elif value in self.known and value not in made:
-                    self._compare(node, value, self.known[value], truth)
-                self.known[value] = truth
+                    self._compare(node, stepper, computed[value], truth)
+                elif value not in made and (value in self.known or value in self.weights):
+                    self._compare(node, stepper, self._truth(value, stepper), truth)
+                if value not in self.weights:
+                    self.known[value] = truth
             for value in made:
                 if value.metadata_props.get(SIZE) and value in computed:
                     self.known[value] = computed[value]
@@ -144,7 +146,7 @@ class _Check:
                     if truth is not None:
                         yield value, truth
 
-    def _evaluated(self, node: torch.fx.Node, nodes: list[ir.Node]) -> dict[ir.Value, np.ndarray]:
+    def _evaluated(self, node: torch.fx.Node, nodes: list[ir.Node], stepper: Stepper) -> dict[ir.Value, np.ndarray]:
         """What the ONNX nodes of one step give on true inputs; nothing for a step like one that was compared, or one
         with an operator of a user's own domain, which nothing but the finished port can compute."""
         if not nodes or any(each.domain for each in nodes):
@@ -154,12 +156,20 @@ class _Check:
         if signature in self.seen and not sizes:
             return {}
         self.seen.add(signature)
-        known = {value: self.known[value] for value in _external(nodes)}
+        known = {value: self._truth(value, stepper) for value in _external(nodes)}
         try:
             evaluate_nodes(nodes, known)
         except Exception as error:
             raise ExportError(f"{self._where(node)} cannot be evaluated: {type(error).__name__}: {error}") from error
         return {output: known[output] for each in nodes for output in each.outputs if output in known}
+
+    def _truth(self, value: ir.Value, stepper: Stepper) -> np.ndarray:
+        """What a value holds; weights and constants are widened anew for each step, so that one is alive at a time."""
+        if value in self.weights:
+            truth = stepper.array(*self.weights[value])
+            assert truth is not None
+            return truth
+        return _constant(value) if value in self.constants else self.known[value]
 
     def _signature(self, node: torch.fx.Node, nodes: list[ir.Node]) -> tuple:
         """What an operator's translation depends on: its ONNX nodes, how they are wired, shapes and small constants."""
@@ -173,20 +183,27 @@ class _Check:
             attributes = tuple(sorted((key, str(attribute.value)) for key, attribute in each.attributes.items()))
             described.append((each.op_type, wiring, attributes))
             places.update({output: ("made", number, k) for k, output in enumerate(each.outputs)})
-        shapes = tuple(_shape(self.known.get(value)) for value in _external(nodes))
+        shapes = tuple(self._shape(value) for value in _external(nodes))
         others = tuple(str(a) for a in node.args if not isinstance(a, torch.fx.Node))
         return (str(node.target), others, str(node.kwargs), tuple(described), shapes)
 
     def _outside(self, value: ir.Value) -> Any:
-        array = self.known.get(value)
-        constant = value.const_value is not None and array is not None and array.size <= 64
-        return (array.dtype.str, array.shape, array.tobytes()) if constant else value.name
+        if value not in self.constants or value.const_value.size > 64:
+            return value.name
+        array = _constant(value)
+        return (array.dtype.str, array.shape, array.tobytes())
 
-    def _compare(self, node: torch.fx.Node, value: ir.Value, got: np.ndarray, truth: np.ndarray) -> None:
+    def _shape(self, value: ir.Value) -> tuple:
+        if value.const_value is not None:
+            return (value.const_value.dtype, *value.const_value.shape)
+        array = self.known.get(value)
+        return () if array is None else (array.dtype.str, *array.shape)
+
+    def _compare(self, node: torch.fx.Node, stepper: Stepper, got: np.ndarray, truth: np.ndarray) -> None:
         problem = _difference(got, truth)
         picking = getattr(node.target, "_opname", "") in _PICKING and truth.dtype == np.int64
         if problem and picking and got.shape == truth.shape:
-            source = self._argument(node)
+            source = next(self._truth(held, stepper) for held, _ in self.holders[node.args[0].name])
             axis = _axis(node)
             problem = _difference(np.take_along_axis(source, got, axis), np.take_along_axis(source, truth, axis))
         if problem:
@@ -194,9 +211,6 @@ class _Check:
                 f"{self._where(node)} is not equal to torch on the same inputs: {problem}. "
                 "This is a fault of porter's translation of that operator; please report it with the model."
             )
-
-    def _argument(self, node: torch.fx.Node) -> np.ndarray:
-        return next(self.known[value] for value, _ in self.holders[node.args[0].name] if value in self.known)
 
     def _where(self, node: torch.fx.Node) -> str:
         return f"the ONNX translation of {node.target} in {module_of(node)} of {self.name} ({source_line(node)})"
@@ -232,8 +246,9 @@ def _external(nodes: list[ir.Node]) -> list[ir.Value]:
     return list(read)
 
 
-def _shape(array: np.ndarray | None) -> tuple:
-    return () if array is None else (array.dtype.str, *array.shape)
+def _constant(value: ir.Value) -> np.ndarray:
+    assert value.const_value is not None
+    return as_double(value.const_value.numpy())
 
 
 def _axis(node: torch.fx.Node) -> int:

@@ -8,11 +8,14 @@ from typing import Any
 import onnx_ir as ir
 import torch
 
+from porter.converters.frontends.torch.aten.autograd import stopped
 from porter.converters.frontends.torch.builder import Builder
 
 # Regions that change nothing in inference, with the position of their body among the arguments.
 REGIONS = {"wrap_with_set_grad_enabled": 1, "hints_wrapper": 0}
-NAMES = {"cond", *REGIONS}
+# What torch.export leaves of its record of module calls inside such a region: its arguments, unchanged.
+TRACEPOINT = "_export_tracepoint"
+NAMES = {"cond", TRACEPOINT, *REGIONS}
 
 
 def body_of(node: torch.fx.Node) -> list[torch.fx.GraphModule]:
@@ -33,9 +36,16 @@ def translate(
 ) -> Any:
     """The values of a higher-order node; `inline(graph, arguments)` translates a graph where it stands."""
     name = node.target.name()
+    if name == TRACEPOINT:
+        return [value(argument) for argument in node.args]
     bodies = body_of(node)
     if name in REGIONS:
-        return inline(bodies[0].graph, node.args[REGIONS[name] + 1 :])
+        before = len(op.nodes)
+        results = inline(bodies[0].graph, node.args[REGIONS[name] + 1 :])
+        if name != "wrap_with_set_grad_enabled" or node.args[0] is not False:
+            return results
+        made = {output for each in op.nodes[before:] for output in each.outputs}
+        return [stopped(op, result) if result in made else result for result in results]
     condition, operands = node.args[0], node.args[3]
     condition = value(condition)
     for operand in operands:

@@ -37,6 +37,8 @@ class Stepper:
         self._by_name = {node.name: node for node in program.graph.nodes}
         self._volatile = _volatile(program.graph)
         self.writes = bool(self._volatile)
+        self._weights: dict[torch.fx.Node, torch.Tensor] = {}
+        self._wide: dict[torch.fx.Node, torch.Tensor] = {}
         self._feeds = self._placeholders(args, kwargs)
         self._last: dict[torch.fx.Node, list[torch.fx.Node]] = {}
         seen: set[torch.fx.Node] = set()
@@ -55,11 +57,27 @@ class Stepper:
             if spec.kind is InputKind.USER_INPUT:
                 value = next(users)
                 feeds[spec.arg.name] = value.clone() if isinstance(value, torch.Tensor) and self.writes else value
-            elif spec.target in program.state_dict:
-                feeds[spec.arg.name] = program.state_dict[spec.target]
+                continue
+            tensor = (
+                program.state_dict[spec.target] if spec.target in program.state_dict else program.constants[spec.target]
+            )
+            node = self._by_name[spec.arg.name]
+            if isinstance(tensor, torch.Tensor) and node not in self._volatile:
+                self._weights[node] = tensor
             else:
-                feeds[spec.arg.name] = program.constants[spec.target]
+                feeds[spec.arg.name] = tensor
         return feeds
+
+    def is_weight(self, name: str) -> bool:
+        """Whether a tensor is a parameter, buffer or constant that stays as it is: it is there at every step."""
+        return self._by_name[name] in self._weights
+
+    def _value(self, node: torch.fx.Node) -> Any:
+        if node not in self._weights:
+            return self._env[node]
+        if node not in self._wide:  # until the step is over: all weights in float64 are twice the model
+            self._wide[node] = _double(self._weights[node])
+        return self._wide[node]
 
     def _ordered(self, args: tuple, kwargs: dict[str, Any]) -> Any:
         """Keyword arguments in the program's order."""
@@ -76,7 +94,8 @@ class Stepper:
 
     def array(self, name: str, index: int | None) -> np.ndarray | None:
         """The current content of a tensor, or of one of several; None once it is freed, or for what is no tensor."""
-        value = self._env.get(self._by_name[name])
+        node = self._by_name[name]
+        value = self._value(node) if node in self._weights else self._env.get(node)
         if index is not None:
             value = value[index] if isinstance(value, list | tuple) and index < len(value) else None
         if isinstance(value, bool | int | float):
@@ -85,12 +104,14 @@ class Stepper:
             return None
         value = torch.view_as_real(value) if value.is_complex() else value
         array = value.detach().resolve_neg().contiguous().numpy()
-        return array.copy() if self._by_name[name] in self._volatile else array
+        return array.copy() if node in self._volatile else array
 
     def __iter__(self) -> Iterator[torch.fx.Node]:
         with torch.no_grad():
             for node in self._program.graph.nodes:
-                if node.op == "placeholder":
+                if node in self._weights:
+                    self._env[node] = None
+                elif node.op == "placeholder":
                     self._env[node] = _double(self._feeds.get(node.name))
                 elif node.op == "get_attr":
                     self._env[node] = _widened(self._hook.get_submodule(node.target))
@@ -99,13 +120,14 @@ class Stepper:
                 else:
                     return
                 yield node
+                self._wide.clear()
                 for source in self._last.get(node, []):
                     del self._env[source]
                 if not node.users:
                     del self._env[node]
 
     def _run(self, node: torch.fx.Node) -> Any:
-        args, kwargs = torch.fx.map_arg((node.args, node.kwargs), self._env.__getitem__)
+        args, kwargs = torch.fx.map_arg((node.args, node.kwargs), self._value)
         if node.target is operator.getitem:
             return args[0][args[1]]
         if not isinstance(node.target, torch._ops.OpOverload):

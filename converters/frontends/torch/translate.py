@@ -226,7 +226,7 @@ class Translator:
         return several[index]
 
     def _stamp(self, node: torch.fx.Node) -> None:
-        if node.graph is self.program.graph:
+        if "nn_module_stack" in node.meta:  # a decomposition's nodes lie where the node does that they stand for
             self.op.prefix = node.name
             self.op.metadata = {SCOPE: json.dumps(scope(node)), ORIGIN: self.op.metadata[ORIGIN]}
             lines = frames(node)

@@ -110,9 +110,26 @@ class KerasDialect:
                 return call("ops.reshape", operand, tuple(facts["shape"]))
             case "flip":
                 return call("ops.flip", operand, axis=tuple(facts["axes"]))
+            case "tensor":
+                return call("ops.convert_to_tensor", operand)
             case "concat":
                 return Call("ops.concatenate", (operand,), (("axis", Literal(facts["axis"])),))
         raise AssertionError(kind)
+
+    def simplified(self, expr: Expr) -> Expr | None:
+        """Two transposes in a row, one of them of how a variable is stored, are one or none."""
+        if not (isinstance(expr, Call) and expr.func == "ops.transpose" and not expr.kwargs):
+            return None
+        inner = expr.args[0]
+        if not (isinstance(inner, Call) and inner.func == "ops.transpose" and not inner.kwargs):
+            return None
+        outer_axes, inner_axes = (part.args[1].value if len(part.args) > 1 else None for part in (expr, inner))
+        if outer_axes is None and inner_axes is None:
+            return inner.args[0]
+        rank = len(outer_axes or inner_axes)
+        outer, first = (axes or tuple(reversed(range(rank))) for axes in (outer_axes, inner_axes))
+        both = tuple(first[axis] for axis in outer)
+        return inner.args[0] if both == tuple(range(rank)) else self.structural("transpose", inner.args[0], perm=both)
 
     @property
     def padding_forms(self) -> tuple[Callable[[Body], Body], ...]:

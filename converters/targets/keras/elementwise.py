@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 from porter.converters.codegen.nodes import Binary, Expr, Literal, call
 from porter.converters.graph.canonical import constant_of
 from porter.converters.targets.keras import keras_op
@@ -189,8 +191,8 @@ def where(condition: Tensor, x: Tensor, y: Tensor, *, out: Tensor) -> Expr:
 
 
 @keras_op("Identity")
-def identity(x: Tensor) -> Expr:
-    return x
+def identity(x: Tensor, *, training_facts: dict[str, Any]) -> Expr:
+    return call("ops.stop_gradient", x) if training_facts.get("stop_gradient") else x
 
 
 # ***** idioms of two nodes *****

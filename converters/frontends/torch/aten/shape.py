@@ -17,11 +17,11 @@ _END = 2**63 - 1
 
 
 @aten(
-    "alias", "detach", "contiguous", "clone", "lift_fresh_copy", "lift_fresh", "resolve_conj",
+    "alias", "contiguous", "clone", "lift_fresh_copy", "lift_fresh", "resolve_conj",
     "resolve_neg", "positive", "lift",
 )  # fmt: skip
 def same(op: Builder, x: Value, **_: Any) -> Value:
-    """Memory layout and autograd tags have no meaning in ONNX."""
+    """Memory layout has no meaning in ONNX."""
     return x
 
 
