@@ -44,7 +44,7 @@ def onnx2kerastl(model: str, folder: Path) -> Any:
     from onnx2kerastl import onnx_to_keras
 
     graph = onnx.load(folder / "model.onnx")
-    return onnx_to_keras(graph, [value.name for value in graph.graph.input]).converted_model
+    return onnx_to_keras(graph, [value.name for value in graph.graph.input])
 
 
 def onnx2keras(model: str, folder: Path) -> Any:
