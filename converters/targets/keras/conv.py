@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 from porter.converters import weights as wx
 from porter.converters.codegen.nodes import Expr, call, layer
 from porter.converters.targets.keras import keras_op
-from porter.converters.targets.keras.window import Window, cropped, window, zero_padded
+from porter.converters.targets.keras.window import Window, cropped, padded_same, window, zero_padded
 from porter.converters.targets.table import CannotBind
 from porter.converters.targets.types import Ints, Str, Tensor, Weight
 
@@ -26,7 +27,16 @@ def conv(
     auto_pad: Str = "NOTSET",
 ) -> Expr:
     """Keras pads evenly or not at all, so any other padding is a separate step."""
-    return _convolution(x, w, b, window(w.spatial, strides, pads, dilations, auto_pad, x.shape), group)
+    over, padded = _explicit(window(w.spatial, strides, pads, dilations, auto_pad, x.shape), x)
+    return _convolution(padded, w, b, over, group)
+
+
+def _explicit(over: Window, x: Tensor) -> tuple[Window, Expr]:
+    """Keras has a name for SAME_UPPER, and only where a layer strides or dilates and not both."""
+    if not over.same or (over.padding and not (over.dilated and max(over.strides) > 1)):
+        return over, x
+    padded, bare = padded_same(x, over)
+    return bare, padded
 
 
 def _convolution(x: Expr, w: Weight, b: Weight | None, over: Window, group: int) -> Expr:
@@ -37,11 +47,8 @@ def _convolution(x: Expr, w: Weight, b: Weight | None, over: Window, group: int)
     if over.padding is None:
         x, over = zero_padded(x, over.ends), Window(over.size, over.strides, (0,) * (2 * over.rank), over.dilations)
     if over.dilated and max(over.strides) > 1:
-        if over.padding != "valid":
-            raise CannotBind("strides and dilations together under auto_pad")
-        dense = Window(over.size, (1,) * over.rank, over.pads, over.dilations)
-        picked = (slice(None), *(slice(None, None, stride if stride > 1 else None) for stride in over.strides))
-        return _convolution(x, w, b, dense, group)[picked]
+        x, dense = (x if over.padding == "valid" else zero_padded(x, over.ends)), _dense(over)
+        return _every(_convolution(x, w, b, dense, group), over.strides)
     common: dict[str, Any] = {"kernel_size": over.size, "strides": over.strides, "padding": over.padding}
     common |= {"dilation_rate": over.dilations, "use_bias": b is not None}
     # TensorFlow's depthwise kernels want one stride for both axes.
@@ -55,6 +62,16 @@ def _convolution(x: Expr, w: Weight, b: Weight | None, over: Window, group: int)
     return layer(
         f"Conv{over.rank}D", filters=w.shape[0], groups=group, weights={"kernel": kernel, "bias": b}, **common
     )(x)
+
+
+def _dense(over: Window) -> Window:
+    """The window at every position of an input that is padded already."""
+    return Window(over.size, (1,) * over.rank, (0,) * (2 * over.rank), over.dilations)
+
+
+def _every(y: Expr, strides: Ints) -> Expr:
+    """The positions that the strides pick."""
+    return y[(slice(None), *(slice(None, None, stride if stride > 1 else None) for stride in strides))]
 
 
 @keras_op("Conv", layout="spatial")
@@ -71,17 +88,20 @@ def conv_functional(
     auto_pad: Str = "NOTSET",
 ) -> Expr:
     """With a kernel that is computed or that others share; the groups follow from the kernel's channels."""
-    over = window(_known(w.shape[2:]), strides, pads, dilations, auto_pad, x.shape)
-    padded = x if over.padding else zero_padded(x, over.ends)
-    y = call(
+    over, padded = _explicit(window(_known(w.shape[2:]), strides, pads, dilations, auto_pad, x.shape), x)
+    picks = over.dilated and max(over.strides) > 1
+    if over.padding is None or (picks and over.padding != "valid"):
+        padded, over = zero_padded(padded, over.ends), replace(over, pads=(0,) * (2 * over.rank))
+    y: Expr = call(
         "ops.conv",
         padded,
         call("ops.transpose", w, (*range(2, w.rank), 1, 0)),
-        strides=over.strides,
-        padding=over.padding or "valid",
+        strides=(1,) * over.rank if picks else over.strides,
+        padding=over.padding,
         data_format="channels_last",
         dilation_rate=over.dilations,
     )
+    y = _every(y, over.strides) if picks else y
     return y if b is None else y + b
 
 
@@ -110,7 +130,7 @@ def conv_transpose(
 
     Keras has no groups here and TensorFlow no dilation: then it is a convolution of the input spread by the strides.
     """
-    over, extra = _transposed_window(x, w, strides, pads, dilations, output_padding, output_shape, auto_pad)
+    over, extra = _transposed_window(x, w.spatial, strides, pads, dilations, output_padding, output_shape, auto_pad)
     if group > 1 or over.dilated:
         return _as_convolution(x, w, b, over, extra, group)
     plan = _layer_padding(over, extra)
@@ -132,7 +152,7 @@ def conv_transpose(
 
 def _transposed_window(
     x: Tensor,
-    w: Weight,
+    spatial: Ints,
     strides: Ints,
     pads: Ints,
     dilations: Ints,
@@ -141,8 +161,8 @@ def _transposed_window(
     auto_pad: str,
 ) -> tuple[Window, Ints]:
     """The window, and what is added at the ends; padding may be given by the size of the result instead."""
-    rank = len(w.spatial)
-    over = window(w.spatial, strides, () if auto_pad == "VALID" else pads, dilations, "NOTSET", x.shape)
+    rank = len(spatial)
+    over = window(spatial, strides, () if auto_pad == "VALID" else pads, dilations, "NOTSET", x.shape)
     extra = tuple(output_padding) or (0,) * rank
     if not output_shape and auto_pad in ("NOTSET", "", "VALID"):
         return over, extra
@@ -183,6 +203,15 @@ def _layer_padding(over: Window, extra: Ints) -> tuple[str, Ints | None, tuple[t
 
 def _as_convolution(x: Expr, w: Weight, b: Weight | None, over: Window, extra: Ints, group: int) -> Expr:
     """The same sum as a convolution: the input spread by the strides, the kernel flipped, in and out exchanged."""
+    x, plain = _spread(x, over, extra)
+    grouped = w.reshaped(group, w.shape[0] // group, *w.shape[1:]).moved("GIO*->GOI*")
+    kernel = grouped.reshaped(w.shape[1] * group, w.shape[0] // group, *over.size)
+    flipped = kernel.with_expr(wx.flip(kernel.expr, range(2, kernel.rank)))
+    return _convolution(x, flipped, b, plain, group)
+
+
+def _spread(x: Expr, over: Window, extra: Ints) -> tuple[Expr, Window]:
+    """The input of the convolution that a transposed one is, and its window."""
     if max(over.strides) > 1:
         x = call("spread", x, over.strides)
     ends = tuple(
@@ -191,10 +220,7 @@ def _as_convolution(x: Expr, w: Weight, b: Weight | None, over: Window, extra: I
     )
     x = cropped(x, tuple((max(-begin, 0), max(-end, 0)) for begin, end in ends))
     pads = (*(max(begin, 0) for begin, _ in ends), *(max(end, 0) for _, end in ends))
-    grouped = w.reshaped(group, w.shape[0] // group, *w.shape[1:]).moved("GIO*->GOI*")
-    kernel = grouped.reshaped(w.shape[1] * group, w.shape[0] // group, *over.size)
-    flipped = kernel.with_expr(wx.flip(kernel.expr, range(2, kernel.rank)))
-    return _convolution(x, flipped, b, Window(over.size, (1,) * over.rank, pads, over.dilations), group)
+    return x, Window(over.size, (1,) * over.rank, pads, over.dilations)
 
 
 @keras_op("ConvTranspose", layout="spatial")
@@ -208,15 +234,16 @@ def conv_transpose_functional(
     pads: Ints = (),
     dilations: Ints = (),
     output_padding: Ints = (),
+    output_shape: Ints = (),
     group: int = 1,
     auto_pad: Str = "NOTSET",
 ) -> Expr:
     """With a kernel that is computed or that others share."""
-    over = window(_known(w.shape[2:]), strides, pads, dilations, "NOTSET", x.shape)
-    extra = tuple(output_padding) or (0,) * over.rank
-    plan = None if group > 1 or over.dilated or auto_pad not in ("NOTSET", "") else _layer_padding(over, extra)
+    sizes = _known(w.shape[2:])
+    over, extra = _transposed_window(x, sizes, strides, pads, dilations, output_padding, output_shape, auto_pad)
+    plan = None if group > 1 or over.dilated else _layer_padding(over, extra)
     if plan is None:
-        raise CannotBind("a transposed convolution by a computed kernel with groups, dilations or auto_pad")
+        return _functional_as_convolution(x, w, b, over, extra, group)
     padding, added, crop = plan
     y = call(
         "ops.conv_transpose",
@@ -228,3 +255,26 @@ def conv_transpose_functional(
         data_format="channels_last",
     )
     return cropped(y if b is None else y + b, crop)
+
+
+def _functional_as_convolution(x: Tensor, w: Tensor, b: Tensor | None, over: Window, extra: Ints, group: int) -> Expr:
+    spread, plain = _spread(x, over, extra)
+    kernel: Expr = w
+    inside, outside = w.shape[0], w.shape[1]
+    if group > 1:
+        if not isinstance(inside, int) or not isinstance(outside, int):
+            raise CannotBind(f"groups of a computed kernel with channels ({inside}, {outside}), which vary")
+        kernel = call("ops.reshape", kernel, (group, inside // group, outside, *over.size))
+        kernel = call("ops.transpose", kernel, (*range(3, 3 + over.rank), 1, 0, 2))
+        kernel = call("ops.reshape", kernel, (*over.size, inside // group, group * outside))
+    else:
+        kernel = call("ops.transpose", kernel, (*range(2, 2 + over.rank), 0, 1))
+    y = call(
+        "ops.conv",
+        zero_padded(spread, plain.ends),
+        call("ops.flip", kernel, axis=tuple(range(over.rank))),
+        padding="valid",
+        data_format="channels_last",
+        dilation_rate=over.dilations,
+    )
+    return y if b is None else y + b

@@ -37,7 +37,7 @@ def batch_normalization(
     training_mode: int = 0,
 ) -> Expr:
     if training_mode:
-        raise CannotBind("training_mode=1: the statistics of the batch at inference")
+        raise CannotBind("training_mode=1: its statistics are those of the batch")
     scaled, centred = not _all(scale, 1), not _all(b, 0)
     return layer(
         "BatchNormalization",
@@ -76,7 +76,7 @@ def batch_normalization_functional(
 ) -> Expr:
     """With statistics or scales that are computed or that others share: nothing is left to update."""
     if training_mode:
-        raise CannotBind("training_mode=1: the statistics of the batch at inference")
+        raise CannotBind("training_mode=1: its statistics are those of the batch")
     return call(
         "ops.batch_normalization",
         x,
@@ -87,6 +87,36 @@ def batch_normalization_functional(
         scale=scale,
         epsilon=epsilon,
     )
+
+
+@keras_op("BatchNormalization", layout="axes")
+def batch_normalization_of_batch(
+    x: Tensor,
+    scale: Tensor,
+    b: Tensor,
+    mean: Tensor,
+    var: Tensor,
+    *,
+    outs: list[Ref],
+    channel_axis: int,
+    epsilon: float = 1e-5,
+    momentum: float = 0.9,
+    training_mode: int = 0,
+) -> Expr | tuple[Expr, ...]:
+    """By the statistics of the batch also at inference; the running ones are results."""
+    axes = tuple(axis for axis in range(x.rank) if axis != channel_axis)
+    of_batch = [call(f"ops.{name}", x, axis=axes) for name in ("mean", "var")]
+    y = call(
+        "ops.batch_normalization",
+        x,
+        *of_batch,
+        axis=_axis(channel_axis, x.rank),
+        offset=b,
+        scale=scale,
+        epsilon=epsilon,
+    )
+    running = (old * momentum + new * (1 - momentum) for old, new in zip((mean, var), of_batch, strict=True))
+    return (y, *running)[: len(outs)] if len(outs) > 1 else y
 
 
 def _grouped(x: Tensor, groups: int, channel_axis: int, epsilon: float, scale: Weight | None, b: Weight | None) -> Expr:
@@ -252,10 +282,14 @@ def dropout(
     channel_axis: int,
     seed: int | None = None,
 ) -> Expr | tuple[Expr, ...]:
-    """Nothing at inference. What it drops in training (single numbers or whole channels) is no fact of ONNX."""
-    if training_mode:
-        raise CannotBind("training_mode=true: numbers are dropped at inference")
+    """Nothing at inference. What it drops in training (single numbers or whole channels) is no fact of ONNX.
+
+    With `training_mode` it drops at inference too; which numbers is up to each framework's generator.
+    """
     rate = 0.5 if ratio is None else shortest(float(ratio))
+    if training_mode:
+        kept = call("keras.random.dropout", call("ops.ones_like", x), rate, seed=seed)
+        return (x * kept, call("ops.greater", kept, 0)) if len(outs) > 1 else x * kept
     noise = training_facts.get("noise")
     y = _dropout_layer(x.rank, rate, noise, channel_axis)(x)
     return (y, call("ops.ones_like", x, dtype="bool")) if len(outs) > 1 else y

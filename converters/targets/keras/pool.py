@@ -6,7 +6,7 @@ from math import prod
 
 from porter.converters.codegen.nodes import Expr, Ref, Verbatim, call, layer
 from porter.converters.targets.keras import keras_op
-from porter.converters.targets.keras.window import Window, padded_with, window, zero_padded
+from porter.converters.targets.keras.window import Window, padded_same, padded_with, window, zero_padded
 from porter.converters.targets.table import CannotBind
 from porter.converters.targets.types import Ints, Str, Tensor
 
@@ -39,16 +39,22 @@ def max_pool(
     auto_pad: Str = "NOTSET",
 ) -> Expr:
     """ONNX pads with the least value there is, Keras only where it pads by itself ("same")."""
-    if len(outs) > 1 and (outs[1].value.uses() or outs[1].value.is_graph_output()):
-        raise CannotBind("the indices of the maxima are used")
     over = window(kernel_shape, strides, pads, dilations, auto_pad, x.shape)
     overhang = over.overhang(x.shape, ceil_mode)
+    least = float("-inf") if x.dtype.is_floating_point() else int(x.dtype.min)
+    if len(outs) > 1 and (outs[1].value.uses() or outs[1].value.is_graph_output()):
+        if over.same:
+            raise CannotBind("indices of maxima under auto_pad, whose padding varies with the size")
+        ends, order = _with_overhang(over, overhang), bool(storage_order) or None
+        return call(
+            "max_pool_with_indices", x, over.size, over.strides, ends, over.dilations, least, column_major=order
+        )
     if over.padding and not over.dilated and not any(overhang):
         return _pooled("Max", x, over, over.padding)
     if over.same:
-        raise CannotBind("auto_pad with dilations or ceil_mode")
-    least = float("-inf") if x.dtype.is_floating_point() else int(x.dtype.min)
-    padded = padded_with(x, _with_overhang(over, overhang), least)
+        padded, over = padded_same(x, over, least)
+    else:
+        padded = padded_with(x, _with_overhang(over, overhang), least)
     if over.dilated:
         return call("dilated_pool", Verbatim("ops.maximum"), padded, over.size, over.strides, over.dilations)
     return _pooled("Max", padded, over, "valid")
@@ -79,7 +85,7 @@ def average_pool(
     if simple and over.padding == "same" and not count_include_pad:
         return _pooled("Average", x, over, "same")
     if over.same:
-        raise CannotBind("auto_pad with dilations, ceil_mode or padding that counts")
+        return _same_average(x, over, bool(count_include_pad))
     if simple and count_include_pad:
         return _pooled("Average", zero_padded(x, over.ends), over, "valid")
     counted = over.ends if count_include_pad else ((0, 0),) * over.rank
@@ -92,6 +98,22 @@ def average_pool(
         counted=counted if count_include_pad else None,
         dilation_rate=over.dilations if over.dilated else None,
     )
+
+
+def _same_average(x: Tensor, over: Window, counted: bool) -> Expr:
+    """Under SAME the padding varies with the size, and so does what a window covers of the input."""
+    padded, bare = padded_same(x, over)
+
+    def mean(values: Expr) -> Expr:
+        none = ((0, 0),) * over.rank
+        dilation = over.dilations if over.dilated else None
+        return call("average_pool", values, over.size, over.strides, padding=none, dilation_rate=dilation)
+
+    total = mean(padded) if over.dilated else _pooled("Average", padded, bare, "valid")
+    if counted:
+        return total
+    ones = call("ops.ones_like", x[(slice(0, 1), Verbatim("..."), slice(0, 1))])
+    return total / mean(call("pad_same", ones, over.reach, over.strides, lower=over.lower or None))
 
 
 @keras_op("LpPool", layout="spatial")
@@ -108,13 +130,21 @@ def lp_pool(
 ) -> Expr:
     """A mean of powers times the size of the window is their sum; zeros around add nothing."""
     over = window(kernel_shape, strides, pads, dilations, auto_pad, x.shape)
-    if over.same:
-        raise CannotBind("auto_pad=SAME_UPPER")
-    powers = call("ops.square", x) if p == 2 else call("ops.abs", x) if p == 1 else call("ops.abs", x) ** p
-    padded = zero_padded(powers, _with_overhang(over, over.overhang(x.shape, ceil_mode)))
+    padded: Expr
+    if over.same:  # zeros add nothing to powers
+        padded, over = padded_same(x, over)
+    else:
+        padded = zero_padded(x, _with_overhang(over, over.overhang(x.shape, ceil_mode)))
+    padded = (
+        call("ops.square", padded) if p == 2 else call("ops.abs", padded) if p == 1 else call("ops.abs", padded) ** p
+    )
     if over.dilated:
         return _root(call("dilated_pool", Verbatim("ops.add"), padded, over.size, over.strides, over.dilations), p)
     return _root(_pooled("Average", padded, over, "valid") * prod(over.size), p)
+
+
+def _power(x: Expr, p: int) -> Expr:
+    return call("ops.square", x) if p == 2 else call("ops.abs", x) if p == 1 else call("ops.abs", x) ** p
 
 
 def _root(total: Expr, p: int) -> Expr:
@@ -133,5 +163,4 @@ def global_pool(x: Tensor, *, op: str) -> Expr:
 
 @keras_op("GlobalLpPool", layout="spatial")
 def global_lp_pool(x: Tensor, *, p: int = 2) -> Expr:
-    powers = call("ops.square", x) if p == 2 else call("ops.abs", x) if p == 1 else call("ops.abs", x) ** p
-    return _root(call("ops.sum", powers, axis=tuple(range(1, x.rank - 1)), keepdims=True), p)
+    return _root(call("ops.sum", _power(x, p), axis=tuple(range(1, x.rank - 1)), keepdims=True), p)

@@ -2,18 +2,19 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from porter.converters.codegen.nodes import Expr, call, layer
 from porter.converters.targets.table import CannotBind
-from porter.converters.targets.types import Ints
+from porter.converters.targets.types import Ints, Tensor
 
 
 @dataclass(frozen=True)
 class Window:
     """A window of convolution or pooling, one entry per spatial axis; `pads` holds the begins, then the ends.
 
-    `same` says that the source pads as Keras' "same" does, at whatever size comes (ONNX calls it SAME_UPPER).
+    `same` says that the source pads so that one window starts every stride, at whatever size comes (SAME_UPPER, which
+    is Keras' "same"); with `lower` the larger half of an odd padding comes first (SAME_LOWER).
     """
 
     size: Ints
@@ -21,6 +22,7 @@ class Window:
     pads: Ints
     dilations: Ints
     same: bool = False
+    lower: bool = False
 
     @property
     def rank(self) -> int:
@@ -42,7 +44,7 @@ class Window:
         "same" depends on the input's size at strides above 1. The smaller half comes first.
         """
         if self.same:
-            return "same"
+            return None if self.lower else "same"
         if not any(self.pads):
             return "valid"
         same = (*((reach - 1) // 2 for reach in self.reach), *(reach // 2 for reach in self.reach))
@@ -82,7 +84,7 @@ def window(
     """A window from a node's attributes, absent ones at their defaults.
 
     Raises:
-        CannotBind: SAME_LOWER over sizes that vary.
+        CannotBind: more axes than Keras has layers for.
     """
     rank = len(size)
     if rank > 3:
@@ -92,17 +94,36 @@ def window(
     )
     if auto_pad in ("NOTSET", ""):
         return made
-    none = Window(made.size, made.strides, (0,) * (2 * rank), made.dilations, same=auto_pad == "SAME_UPPER")
-    if auto_pad in ("VALID", "SAME_UPPER"):
-        return none
-    begins, ends = [], []
-    for length, stride, reach in zip(shape[1:-1], made.strides, made.reach, strict=True):
+    bare = Window(made.size, made.strides, (0,) * (2 * rank), made.dilations)
+    if auto_pad == "VALID":
+        return bare
+    lower = auto_pad == "SAME_LOWER"
+    ends = _same_ends(bare, lower, shape)
+    if lower and ends is not None:
+        return replace(bare, pads=(*(begin for begin, _ in ends), *(end for _, end in ends)))
+    return replace(bare, same=True, lower=lower)
+
+
+def _same_ends(over: Window, lower: bool, shape: tuple[int | str, ...]) -> tuple[tuple[int, int], ...] | None:
+    """The padding that one window every stride asks for; None where a size varies."""
+    ends = []
+    for length, stride, reach in zip(shape[1:-1], over.strides, over.reach, strict=True):
         if not isinstance(length, int):
-            raise CannotBind(f"auto_pad=SAME_LOWER over an axis of size {length}, which varies")
+            return None
         total = max(0, (-(-length // stride) - 1) * stride + reach - length)
-        begins.append(total - total // 2)
-        ends.append(total // 2)
-    return Window(made.size, made.strides, (*begins, *ends), made.dilations)
+        ends.append((total - total // 2, total // 2) if lower else (total // 2, total - total // 2))
+    return tuple(ends)
+
+
+def padded_same(x: Tensor, over: Window, value: float = 0.0) -> tuple[Expr, Window]:
+    """`x` with the padding that `over.same` asks for at its size, and the window that needs no more of it."""
+    ends = _same_ends(over, over.lower, x.shape)
+    if ends is None:
+        given = {"value": value or None, "lower": over.lower or None}
+        padded: Expr = call("pad_same", x, over.reach, over.strides, **given)
+    else:
+        padded = padded_with(x, ends, value)
+    return padded, replace(over, same=False, lower=False)
 
 
 def _ends(ends: tuple[tuple[int, int], ...]) -> int | tuple[int, ...] | tuple[tuple[int, int], ...]:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import math
+
 from keras import ops
 
 
@@ -52,3 +54,49 @@ def average_pool(x, pool_size, strides, padding, counted=None, dilation_rate=Non
     ones = ops.pad(ones, ((0, 0), *counted, (0, 0)), constant_values=1)
     ones = ops.pad(ones, ((0, 0), *rest, (0, 0)))
     return total(ops.pad(x, ((0, 0), *padding, (0, 0)))) / total(ones)
+
+
+def pad_same(x, reach, strides, value=0.0, lower=False):
+    """`value` around the spatial axes, so that a window of `reach` elements starts at every stride.
+
+    An odd padding has its larger half behind, or with `lower` in front.
+    """
+    ends = []
+    for length, extent, stride in zip(ops.shape(x)[1:-1], reach, strides, strict=True):
+        total = ops.maximum((-(-length // stride) - 1) * stride + extent - length, 0)
+        smaller = total // 2
+        ends.append((total - smaller, smaller) if lower else (smaller, total - smaller))
+    return ops.pad(x, ((0, 0), *ends, (0, 0)), constant_values=value)
+
+
+def max_pool_with_indices(x, pool_size, strides, padding, dilation_rate, least, column_major=False):
+    """The maximum of each window and where it lies in the input as one channels-first row, the first of equal ones.
+
+    `padding` holds (begin, end) for each spatial axis, filled with `least`; with `column_major` the spatial axes count
+    in reverse order.
+    """
+    batch, *sizes, channels = ops.shape(x)
+    padded = ops.pad(x, ((0, 0), *padding, (0, 0)), constant_values=least)
+    reach = [(size - 1) * dilation for size, dilation in zip(pool_size, dilation_rate, strict=True)]
+    values, indices = None, None
+    for number in range(math.prod(pool_size)):
+        starts = []
+        for size, dilation in zip(reversed(pool_size), reversed(dilation_rate), strict=True):
+            number, offset = divmod(number, size)
+            starts.insert(0, offset * dilation)
+        spans = zip(starts, reach, strides, strict=True)
+        part = padded[(slice(None), *(slice(a, (a - end) or None, stride) for a, end, stride in spans))]
+        place = 0
+        axes = range(len(sizes))
+        for axis in reversed(axes) if column_major else axes:
+            along = ops.arange(ops.shape(part)[axis + 1]) * strides[axis] + (starts[axis] - padding[axis][0])
+            place = place * sizes[axis] + ops.reshape(along, (-1,) + (1,) * (len(sizes) - axis))
+        place = ops.cast(ops.broadcast_to(place, ops.shape(part)), "int64")
+        if values is None:
+            values, indices = part, place
+        else:
+            better = part > values
+            values, indices = ops.where(better, part, values), ops.where(better, place, indices)
+    plane = math.prod(sizes)
+    rows = ops.reshape(ops.arange(batch), (-1,) + (1,) * (len(sizes) + 1)) * channels + ops.arange(channels)
+    return values, indices + ops.cast(rows * plane, "int64")

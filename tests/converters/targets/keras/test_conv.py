@@ -119,8 +119,37 @@ def test_conv_with_automatic_padding(auto_pad: str, size: int, stride: int) -> N
     weight = rng.normal(size=(6, 4, 4, 3)).astype(np.float32).astype(np.float64)
     inputs = {"x": rng.normal(size=(2, 4, size, size)), "w": weight}
     case = Case("Conv", inputs, {"auto_pad": auto_pad, "strides": [stride] * 2}, weights=("w",), known=(1,))
-    source = check(case, dynamic=auto_pad != "SAME_LOWER")
-    assert ('padding="same"' in source) == (auto_pad == "SAME_UPPER")
+    for dynamic in (False, True):
+        source = check(case, dynamic=dynamic)
+        assert ('padding="same"' in source) == (auto_pad == "SAME_UPPER")
+
+
+@pytest.mark.parametrize("auto_pad", ["SAME_UPPER", "SAME_LOWER"])
+@pytest.mark.parametrize("computed", [False, True])
+def test_conv_with_automatic_padding_strides_and_holes(auto_pad: str, computed: bool) -> None:
+    rng = np.random.default_rng(3)
+    inputs = {"x": rng.normal(size=(2, 4, 9, 10)), "w": rng.normal(size=(6, 2, 3, 2)).astype(np.float32).astype(float)}
+    attributes = {"auto_pad": auto_pad, "strides": [2, 3], "dilations": [2, 1], "group": 2}
+    pads = []
+    for length, stride, reach in ((9, 2, 5), (10, 3, 2)):
+        total = max(0, (-(-length // stride) - 1) * stride + reach - length)
+        pads.append((total // 2, total - total // 2) if auto_pad == "SAME_UPPER" else (total - total // 2, total // 2))
+    padded = np.pad(inputs["x"], ((0, 0), (0, 0), *pads))
+    right = torch.nn.functional.conv2d(
+        torch.from_numpy(padded), torch.from_numpy(inputs["w"]), stride=(2, 3), dilation=(2, 1), groups=2
+    )
+    case = Case("Conv", inputs, attributes, weights=() if computed else ("w",), known=(1,), sized=("w",))
+    for dynamic in (False, True):
+        check(case, dynamic=dynamic, right=[right.numpy()])
+
+
+@pytest.mark.parametrize(
+    "attributes",
+    [{"groups": 2}, {"dilation": (2, 1)}, {"groups": 2, "stride": (2, 3), "padding": 1, "output_padding": (1, 2)}],
+)
+def test_grouped_and_dilated_conv_transpose_with_a_computed_kernel(attributes: dict[str, Any]) -> None:
+    function = torch.nn.functional.conv_transpose2d
+    check_module(lambda x, w: function(x, w, **attributes), images(2), noise(4, 3, 3, 3), dynamic="none")
 
 
 @pytest.mark.parametrize(

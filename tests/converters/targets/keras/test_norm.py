@@ -4,14 +4,14 @@ from __future__ import annotations
 
 from typing import Any
 
+import keras
 import numpy as np
 import pytest
 import torch
 from torch import nn
 
-from porter.errors import UnsupportedError
 from tests.converters.targets.keras.modules import check_module, noise
-from tests.converters.targets.keras.nodes import Case, check
+from tests.converters.targets.keras.nodes import Case, check, graph_of, ported
 
 CONV = {1: nn.Conv1d, 2: nn.Conv2d, 3: nn.Conv3d}
 BATCH = {1: nn.BatchNorm1d, 2: nn.BatchNorm2d, 3: nn.BatchNorm3d}
@@ -154,9 +154,21 @@ def test_dropout_keeps_what_it_drops(module: nn.Module, written: str) -> None:
     assert written in check_module(nn.Sequential(nn.Conv2d(3, 4, 1), module), noise(2, 3, 5, 6))
 
 
-def test_batch_statistics_at_inference_are_refused() -> None:
+@pytest.mark.parametrize("spatial", [False, True])
+def test_batch_statistics_at_inference(spatial: bool) -> None:
     rng = np.random.default_rng(0)
-    inputs = {"x": rng.normal(size=(2, 3, 4)), **{name: rng.uniform(1, 2, size=3) for name in ("scale", "b", "m", "v")}}
-    case = Case("BatchNormalization", inputs, {"training_mode": 1}, weights=("scale", "b", "m", "v"), outputs=3)
-    with pytest.raises(UnsupportedError, match="training_mode"):
-        check(case)
+    names = ("scale", "b", "m", "v")
+    vectors = {name: rng.uniform(1, 2, size=3).astype(np.float32).astype(np.float64) for name in names}
+    inputs = {"x": rng.normal(size=(2, 3, 4, 5)), **vectors}
+    attributes = {"training_mode": 1, "momentum": 0.75, "epsilon": 2.0**-10}
+    for weights in (("scale", "b", "m", "v"), ()):
+        check(Case("BatchNormalization", inputs, attributes, weights=weights, outputs=3), spatial=spatial)
+
+
+def test_dropout_at_inference_drops_by_its_rate() -> None:
+    x, constants = np.ones((50, 400)), {"ratio": np.float32(0.3), "training": np.asarray(True)}
+    case = Case("Dropout", {"x": x, **constants}, {"seed": 3}, constants=tuple(constants), outputs=2)
+    port, _ = ported(graph_of(case), ())
+    y, mask = (np.asarray(value) for value in port(keras.ops.convert_to_tensor(x)))
+    np.testing.assert_allclose(y, np.where(mask, 1 / 0.7, 0), rtol=1e-6)
+    assert abs(mask.mean() - 0.7) < 0.02

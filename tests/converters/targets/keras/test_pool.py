@@ -11,9 +11,8 @@ import torch
 from torch import nn
 from torch.nn import functional as F
 
-from porter.errors import UnsupportedError
 from tests.converters.targets.keras.modules import check_module, noise
-from tests.converters.targets.keras.nodes import Case, check, graph_of, ported
+from tests.converters.targets.keras.nodes import Case, check, expected, graph_of, ported, run
 
 MAX = {1: nn.MaxPool1d, 2: nn.MaxPool2d, 3: nn.MaxPool3d}
 AVERAGE = {1: nn.AvgPool1d, 2: nn.AvgPool2d, 3: nn.AvgPool3d}
@@ -136,7 +135,51 @@ def test_global_pool(op: str, reduce: Any, rank: int) -> None:
     check(Case(op, {"x": x}), right=[reduce(x, axis=tuple(range(2, rank + 2)), keepdims=True)])
 
 
-def test_indices_of_maxima_are_refused() -> None:
-    inputs = {"x": images(2).numpy()}
-    with pytest.raises(UnsupportedError, match="indices"):
-        check(Case("MaxPool", inputs, {"kernel_shape": [2, 2]}, outputs=2))
+@pytest.mark.parametrize(
+    "attributes",
+    [
+        {"kernel_shape": [2, 2]},
+        {"kernel_shape": [3, 2], "strides": [2, 1], "pads": [1, 0, 1, 1], "storage_order": 1},
+        {"kernel_shape": [2, 3], "strides": [2, 2], "dilations": [2, 1]},
+        {"kernel_shape": [3, 3], "strides": [2, 2], "ceil_mode": 1},
+    ],
+)
+@pytest.mark.parametrize("shape", [(2, 3, 6, 7), (3, 3, 3, 3)])
+def test_indices_of_maxima(attributes: dict[str, Any], shape: tuple[int, ...]) -> None:
+    """Against their meaning: the row of the whole input, row by row or column by column, holds the maxima there."""
+    x = np.random.default_rng(5).permutation(np.prod(shape)).reshape(shape).astype(np.float64)
+    case = Case("MaxPool", {"x": x}, attributes, outputs=2)
+    order = "F" if attributes.get("storage_order") else "C"
+    rows = np.stack([plane.reshape(-1, order=order) for sample in x for plane in sample]).reshape(-1)
+    (values, indices), _, _ = run(case, right=[x])
+    wanted = expected(Case("MaxPool", {"x": x}, {k: v for k, v in attributes.items() if k != "storage_order"}))[0]
+    np.testing.assert_array_equal(values, wanted)
+    np.testing.assert_array_equal(rows[indices], values)
+
+
+def test_the_first_of_equal_maxima_is_the_index() -> None:
+    x = np.zeros((1, 2, 4, 4))
+    (_, indices), _, _ = run(
+        Case("MaxPool", {"x": x}, {"kernel_shape": [2, 2], "strides": [2, 2]}, outputs=2), right=[x]
+    )
+    np.testing.assert_array_equal(indices.reshape(-1), [0, 2, 8, 10, 16, 18, 24, 26])
+
+
+@pytest.mark.parametrize("op", ["MaxPool", "AveragePool", "LpPool"])
+@pytest.mark.parametrize("auto_pad", ["SAME_UPPER", "SAME_LOWER"])
+@pytest.mark.parametrize(("dilation", "counted"), [(1, 0), (1, 1), (2, 0), (2, 1)])
+@pytest.mark.parametrize("size", [9, 10])
+def test_automatic_padding_with_holes(op: str, auto_pad: str, dilation: int, counted: int, size: int) -> None:
+    """The same with its padding written out, at sizes known while porting or not."""
+    x = np.random.default_rng(1).normal(size=(2, 3, size, size + 1))
+    pads, ones = [], [size, size + 1]
+    for length, kernel in zip(ones, (3, 2), strict=True):
+        total = max(0, (-(-length // 2) - 1) * 2 + (kernel - 1) * dilation + 1 - length)
+        pads.append((total // 2, total - total // 2) if auto_pad == "SAME_UPPER" else (total - total // 2, total // 2))
+    common = {"kernel_shape": [3, 2], "strides": [2, 2], "dilations": [dilation] * 2}
+    if op == "AveragePool":
+        common["count_include_pad"] = counted
+    written = {"pads": [pads[0][0], pads[1][0], pads[0][1], pads[1][1]]}
+    right = run(Case(op, {"x": x}, common | written), right=[x])[0]
+    for dynamic in (True, False):
+        check(Case(op, {"x": x}, common | {"auto_pad": auto_pad}), dynamic=dynamic, right=right)
