@@ -30,7 +30,6 @@ class Invoke(Expr):
     path: tuple[str | int, ...]
     args: tuple[Expr, ...]
     kwargs: tuple[tuple[str, Expr], ...] = ()
-    takes_training: bool = False
 
     def children(self) -> tuple[Expr, ...]:
         return (*self.args, *(value for _, value in self.kwargs))

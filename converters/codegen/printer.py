@@ -58,12 +58,10 @@ class Printer:
         dialect: Dialect,
         local: Callable[[int], str],
         *,
-        training: bool = False,
         classes: Mapping[str, Sequence[Argument]] | None = None,
     ) -> None:
         self.dialect = dialect
         self.local = local
-        self.training = training
         self.classes = classes or {}
         self.sizes: dict[tuple[Expr, int], str] = {}
 
@@ -141,8 +139,6 @@ class Printer:
     def _invoke(self, expr: Invoke) -> str:
         parts = [self.text(arg) for arg in expr.args]
         parts += [f"{name}={self.text(value)}" for name, value in expr.kwargs]
-        if expr.takes_training and self.training:
-            parts.append("training=training")
         return f"{self.path(expr.path)}({', '.join(parts)})"
 
     def _call(self, func: str, args: tuple[Expr, ...], kwargs: tuple[tuple[str, Expr], ...]) -> str:

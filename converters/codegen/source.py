@@ -9,7 +9,18 @@ from porter.converters.codegen.arguments import Argument
 from porter.converters.codegen.dialect import Dialect
 from porter.converters.codegen.locals import LocalNames
 from porter.converters.codegen.nodes import Expr, Items, walk
-from porter.converters.codegen.normal import MISSING, Choice, Construct, Line, Local, Loop, Repeat, SizeOf
+from porter.converters.codegen.normal import (
+    MISSING,
+    Choice,
+    Construct,
+    IfPresent,
+    Line,
+    Local,
+    Loop,
+    Parameter,
+    Repeat,
+    SizeOf,
+)
 from porter.converters.codegen.printer import Printer, literal
 from porter.converters.codegen.unify import Template
 
@@ -24,7 +35,6 @@ class ClassWriter:
         self.dialect = dialect
         self.template = template
         self.root = root
-        self.training = template.body.trains
 
     def text(self) -> str:
         """The class definition."""
@@ -49,10 +59,13 @@ class ClassWriter:
         ]
         printer = Printer(self.dialect, lambda number: f"value{number}", classes=self.classes)
         steps = self.template.body.definitions.get(())
-        base = f"{self._definition(printer, steps)}, " if steps is not None else ""
-        lines = self.dialect.constructor_header(arguments, base)
+        chain = self._definition(printer, steps) if steps is not None else ""
+        lines = self.dialect.constructor_header(arguments, chain)
+        read = self._read_by_method()
         lines += [
-            f"    self.{argument.name} = {argument.name}" for argument in self.template.arguments if argument.stored
+            f"    self.{argument.name} = {argument.name}"
+            for argument in self.template.arguments
+            if argument.stored and argument.name in read
         ]
         if steps is not None:
             return lines
@@ -64,6 +77,12 @@ class ClassWriter:
                 f"    self.{path[0]} = {wrapped} if {flag} else None" if flag else f"    self.{path[0]} = {text}"
             )
         return lines
+
+    def _read_by_method(self) -> set[str]:
+        """The constructor arguments that the statements need."""
+        parts = [part for line in self.template.body.lines for part in walk(line.expr)]
+        own = {part.name.removeprefix("self.") for part in parts if isinstance(part, Parameter)}
+        return own | {str(part.path[0]) for part in parts if isinstance(part, IfPresent)}
 
     def _definition(self, printer: Printer, definition: Expr) -> str:
         if isinstance(definition, Construct) and definition.cls == "keras.Sequential":
@@ -96,8 +115,8 @@ class ClassWriter:
         lines = _with_sizes(body.lines)
         reserved = self.dialect.reserved_locals
         names = LocalNames(arguments, lines, body.outputs, reserved)
-        printer = Printer(self.dialect, names, training=self.training, classes=self.classes)
-        text = self.dialect.method_header(body.arguments, training=self.training, root=self.root)
+        printer = Printer(self.dialect, names, classes=self.classes)
+        text = self.dialect.method_header(body.arguments, training=body.trains, root=self.root)
         written = self._lines(printer, names, lines, body.outputs)
         returned = ", ".join(names(number) for number in body.outputs)
         last = lines[-1] if lines else None

@@ -28,8 +28,8 @@ class Generator(keras.Model):
             ]
         )
 
-    def call(self, z, training=None):
-        return self.main(z, training=training)
+    def call(self, z, training=None):  # Keras hands it on to every layer
+        return self.main(z)
 
 
 def build(weights=True):

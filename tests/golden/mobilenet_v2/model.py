@@ -9,49 +9,29 @@ from safetensors.numpy import load_file
 
 
 @keras.saving.register_keras_serializable("mobilenet_v2")
-class ConvBNReLU(keras.Sequential):
+class ConvBNReLU(layers.Layer):
     def __init__(self, filters=None, kernel_size=None, strides=1, padding=1, depthwise=False, **kwargs):
-        super().__init__(
-            [
-                layers.ZeroPadding2D(padding),
-                layers.DepthwiseConv2D(3, strides=strides, use_bias=False)
-                if depthwise
-                else layers.Conv2D(filters, kernel_size, strides=strides, use_bias=False),
-                layers.BatchNormalization(momentum=0.9, epsilon=1e-05),
-                layers.Activation("relu6"),
-            ],
-            **kwargs,
-        )
-        self.filters = filters
-        self.kernel_size = kernel_size
-        self.strides = strides
-        self.padding = padding
-        self.depthwise = depthwise
+        super().__init__(**kwargs)
+        self.layers = [
+            layers.ZeroPadding2D(padding),
+            layers.DepthwiseConv2D(3, strides=strides, use_bias=False)
+            if depthwise
+            else layers.Conv2D(filters, kernel_size, strides=strides, use_bias=False),
+            layers.BatchNormalization(momentum=0.9, epsilon=1e-05),
+            layers.Activation("relu6"),
+        ]
 
-    def get_config(self):
-        return {
-            "name": self.name,
-            "filters": self.filters,
-            "kernel_size": self.kernel_size,
-            "strides": self.strides,
-            "padding": self.padding,
-            "depthwise": self.depthwise,
-        }
-
-    @classmethod
-    def from_config(cls, config):
-        return cls(**config)
+    def call(self, x):
+        for layer in self.layers:
+            x = layer(x)
+        return x
 
 
 @keras.saving.register_keras_serializable("mobilenet_v2")
 class InvertedResidual(layers.Layer):
     def __init__(self, filters, strides, conv_filters=None, use_residual=False, with_conv_bn_relu=False, **kwargs):
         super().__init__(**kwargs)
-        self.filters = filters
-        self.strides = strides
-        self.conv_filters = conv_filters
         self.use_residual = use_residual
-        self.with_conv_bn_relu = with_conv_bn_relu
         self.conv = keras.Sequential(
             [
                 *([ConvBNReLU(filters=conv_filters, kernel_size=1, padding=0)] if with_conv_bn_relu else []),
@@ -61,19 +41,9 @@ class InvertedResidual(layers.Layer):
             ]
         )
 
-    def call(self, x, training=None):
-        y = self.conv(x, training=training)
+    def call(self, x):
+        y = self.conv(x)
         return x + y if self.use_residual else y
-
-    def get_config(self):
-        return {
-            **super().get_config(),
-            "filters": self.filters,
-            "strides": self.strides,
-            "conv_filters": self.conv_filters,
-            "use_residual": self.use_residual,
-            "with_conv_bn_relu": self.with_conv_bn_relu,
-        }
 
 
 @keras.saving.register_keras_serializable("mobilenet_v2")
@@ -95,10 +65,10 @@ class MobileNetV2(keras.Model):
         )
         self.classifier = keras.Sequential([layers.Dropout(0.2), layers.Dense(10)])
 
-    def call(self, x, training=None):
-        x = self.features(x, training=training)
+    def call(self, x, training=None):  # Keras hands it on to every layer
+        x = self.features(x)
         x = ops.mean(x, axis=(1, 2))
-        return self.classifier(x, training=training)
+        return self.classifier(x)
 
 
 def build(weights=True):

@@ -72,10 +72,10 @@ class VGG(keras.Model):
             ]
         )
 
-    def call(self, x, training=None):
-        x = self.features(x, training=training)
+    def call(self, x, training=None):  # Keras hands it on to every layer
+        x = self.features(x)
         x = ops.reshape(x, (-1, 64))
-        return self.classifier(x, training=training)
+        return self.classifier(x)
 
 
 def build(weights=True):
