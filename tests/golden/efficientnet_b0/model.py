@@ -10,10 +10,10 @@ from safetensors.numpy import load_file
 
 @keras.saving.register_keras_serializable("efficientnet_b0")
 class ConvNormAct(layers.Layer):
-    def __init__(self, kernel_size, filters=None, strides=1, padding=1, depthwise=False, **kwargs):
+    def __init__(self, kernel_size, filters=None, strides=1, depthwise=False, **kwargs):
         super().__init__(**kwargs)
         self.layers = [
-            layers.ZeroPadding2D(padding),
+            layers.ZeroPadding2D(kernel_size // 2),
             layers.DepthwiseConv2D(kernel_size, strides=strides, use_bias=False)
             if depthwise
             else layers.Conv2D(filters, kernel_size, strides=strides, use_bias=False),
@@ -42,21 +42,12 @@ class SqueezeExcitation(layers.Layer):
 @keras.saving.register_keras_serializable("efficientnet_b0")
 class MBConv(layers.Layer):
     def __init__(
-        self,
-        filters,
-        project_filters,
-        fc2_filters,
-        kernel_size,
-        strides,
-        padding,
-        expand_=False,
-        use_residual=False,
-        **kwargs,
+        self, filters, project_filters, fc2_filters, kernel_size, strides, expand_=False, use_residual=False, **kwargs
     ):
         super().__init__(**kwargs)
         self.use_residual = use_residual
-        self.expand = ConvNormAct(1, filters=24 * filters, padding=0) if expand_ else None
-        self.depthwise = ConvNormAct(kernel_size, strides=strides, padding=padding, depthwise=True)
+        self.expand = ConvNormAct(1, filters=24 * filters) if expand_ else None
+        self.depthwise = ConvNormAct(kernel_size, strides=strides, depthwise=True)
         self.se = SqueezeExcitation(filters, fc2_filters)
         self.project = layers.Conv2D(project_filters, 1, use_bias=False)
         self.bn = layers.BatchNormalization(momentum=0.9, epsilon=1e-05)
@@ -74,26 +65,24 @@ class EfficientNet(keras.Model):
         super().__init__(**kwargs)
         self.stem = ConvNormAct(3, filters=8, strides=2)
         self.stages = [
-            keras.Sequential([MBConv(2, 8, fc2_filters=8, kernel_size=3, strides=1, padding=1, use_residual=True)]),
+            keras.Sequential([MBConv(2, 8, fc2_filters=8, kernel_size=3, strides=1, use_residual=True)]),
             keras.Sequential(
                 [
-                    MBConv(2, 12, fc2_filters=48, kernel_size=3, strides=2, padding=1, expand_=True),
-                    MBConv(3, 12, fc2_filters=72, kernel_size=3, strides=1, padding=1, expand_=True, use_residual=True),
+                    MBConv(2, 12, fc2_filters=48, kernel_size=3, strides=2, expand_=True),
+                    MBConv(3, 12, fc2_filters=72, kernel_size=3, strides=1, expand_=True, use_residual=True),
                 ]
             ),
             keras.Sequential(
                 [
-                    MBConv(3, 16, fc2_filters=72, kernel_size=5, strides=2, padding=2, expand_=True),
+                    MBConv(3, 16, fc2_filters=72, kernel_size=5, strides=2, expand_=True),
                     *(
-                        MBConv(
-                            4, 16, fc2_filters=96, kernel_size=5, strides=1, padding=2, expand_=True, use_residual=True
-                        )
+                        MBConv(4, 16, fc2_filters=96, kernel_size=5, strides=1, expand_=True, use_residual=True)
                         for _ in range(2)
                     ),
                 ]
             ),
         ]
-        self.head = ConvNormAct(1, filters=32, padding=0)
+        self.head = ConvNormAct(1, filters=32)
         self.dropout = layers.Dropout(0.2)
         self.classifier = layers.Dense(10)
 
