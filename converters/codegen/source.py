@@ -6,6 +6,7 @@ from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 
 from porter.converters.codegen.arguments import Argument
+from porter.converters.codegen.body import Path
 from porter.converters.codegen.dialect import Dialect
 from porter.converters.codegen.locals import LocalNames
 from porter.converters.codegen.nodes import Expr, Items, walk
@@ -22,7 +23,11 @@ from porter.converters.codegen.normal import (
     SizeOf,
 )
 from porter.converters.codegen.printer import Printer, literal
+from porter.converters.codegen.series import Series, in_series
 from porter.converters.codegen.unify import Template
+
+# A definition that is longer than this is no part of a conditional expression.
+_LONG = 100
 
 
 class ClassWriter:
@@ -70,12 +75,44 @@ class ClassWriter:
         if steps is not None:
             return lines
         for path, definition in self.template.body.definitions.items():
-            text = self._definition(printer, definition)
-            flag = self.template.optional.get(path)
-            wrapped = f"({text})" if isinstance(definition, Choice) else text
-            lines.append(
-                f"    self.{path[0]} = {wrapped} if {flag} else None" if flag else f"    self.{path[0]} = {text}"
-            )
+            lines += [f"    {line}" for line in self._made(printer, f"self.{path[0]}", path, definition)]
+        return lines
+
+    def _made(self, printer: Printer, target: str, path: Path, definition: Expr) -> list[str]:
+        """The statements that make one attribute."""
+        flag = self.template.optional.get(path)
+        if flag is None:
+            return self._in_loops(printer, target, definition) or [
+                f"{target} = {self._definition(printer, definition)}"
+            ]
+        text = self._definition(printer, definition)
+        wrapped = f"({text})" if isinstance(definition, Choice) else text
+        whole = f"{target} = {wrapped} if {flag} else None"
+        return [whole] if len(whole) < _LONG else [f"{target} = None", f"if {flag}:", f"    {target} = {text}"]
+
+    def _in_loops(self, printer: Printer, target: str, definition: Expr) -> list[str]:
+        """A list of layers whose groups repeat, made group by group; empty when it is written as one list."""
+        sequential = isinstance(definition, Construct) and definition.cls == "keras.Sequential"
+        steps = dict(definition.kwargs)["layers"] if isinstance(definition, Construct) and sequential else definition
+        if not isinstance(steps, Items) or steps.brackets != "[]":
+            return []
+        parts = in_series(steps.items, [argument.name for argument in self.template.arguments])
+        if parts is None:
+            return []
+        first = next(index for index, part in enumerate(parts) if isinstance(part, Series))
+        lead = self._definition(printer, Items(tuple(parts[:first]), "[]")) if first or not sequential else ""
+        lines = [f"{target} = keras.Sequential({lead})" if sequential else f"{target} = {lead}"]
+        return lines + self._added(printer, f"{target}.{'add' if sequential else 'append'}", parts[first:])
+
+    def _added(self, printer: Printer, add: str, parts: Sequence[Expr]) -> list[str]:
+        lines = []
+        for part in parts:
+            if not isinstance(part, Series):
+                lines.append(f"{add}({self._definition(printer, part)})")
+                continue
+            rows = printer.text(part.rows)
+            over = f"{', '.join(part.names)} in {rows}" if part.names else f"_ in range({rows})"
+            lines += [f"for {over}:", *(f"    {line}" for line in self._added(printer, add, part.items))]
         return lines
 
     def _read_by_method(self) -> set[str]:

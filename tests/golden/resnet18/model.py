@@ -12,16 +12,14 @@ from safetensors.numpy import load_file
 class BasicBlock(layers.Layer):
     def __init__(self, filters, strides=1, downsample=False, **kwargs):
         super().__init__(**kwargs)
-        self.downsample = (
-            keras.Sequential(
+        self.downsample = None
+        if downsample:
+            self.downsample = keras.Sequential(
                 [
                     layers.Conv2D(filters, 1, strides=2, use_bias=False),
                     layers.BatchNormalization(momentum=0.9, epsilon=1e-05),
                 ]
             )
-            if downsample
-            else None
-        )
         self.conv1_pad = layers.ZeroPadding2D(1)
         self.conv1 = layers.Conv2D(filters, 3, strides=strides, use_bias=False)
         self.bn1 = layers.BatchNormalization(momentum=0.9, epsilon=1e-05)

@@ -12,16 +12,14 @@ from safetensors.numpy import load_file
 class Bottleneck(layers.Layer):
     def __init__(self, filters, strides=1, downsample=False, **kwargs):
         super().__init__(**kwargs)
-        self.downsample = (
-            keras.Sequential(
+        self.downsample = None
+        if downsample:
+            self.downsample = keras.Sequential(
                 [
                     layers.Conv2D(4 * filters, 1, strides=strides, use_bias=False),
                     layers.BatchNormalization(momentum=0.9, epsilon=1e-05),
                 ]
             )
-            if downsample
-            else None
-        )
         self.conv1 = layers.Conv2D(filters, 1, use_bias=False)
         self.bn1 = layers.BatchNormalization(momentum=0.9, epsilon=1e-05)
         self.conv2_pad = layers.ZeroPadding2D(1)
