@@ -10,7 +10,7 @@ from porter.converters.codegen.body import Body, Path
 from porter.converters.codegen.dialect import Dialect
 from porter.converters.codegen.identifiers import identifier, snake_case
 from porter.converters.codegen.nodes import Binary, Expr, transform, walk
-from porter.converters.codegen.normal import MISSING, Construct, Invoke, Line, Parameter, Slot
+from porter.converters.codegen.normal import MISSING, Choice, Construct, IfPresent, Invoke, Line, Parameter, Slot, Some
 
 Values = tuple[Any, ...]
 
@@ -96,6 +96,8 @@ def slot_arguments(body: Body, flags: Flags, dialect: Dialect) -> list[Argument]
             slot = Slot(tuple(collapsed(value) for value in slot.values), slot.hint)
             default = collapsed(default)
         for argument in arguments:
+            if slot.hint == "padding" and argument.name == "kernel_size" and _halves(argument.values, slot.values):
+                return Parameter(argument.name, divisor=2)
             factor = _factor(argument.values, slot.values)
             if factor is None and argument.name == slot.hint and not _both(argument.values, slot.values):
                 factor = 1  # never known together: two layers of which each instance has one
@@ -107,9 +109,9 @@ def slot_arguments(body: Body, flags: Flags, dialect: Dialect) -> list[Argument]
                 return Parameter(argument.name, factor)
         name = _free_name(slot, owner, flags, taken, dialect)
         taken.add(name)
-        arguments.append(
-            Argument(name, slot.values, default if any(value == default for value in slot.values) else MISSING)
-        )
+        if not any(value == default for value in slot.values):
+            default = _usual(slot) if slot.hint == "kernel_size" else MISSING
+        arguments.append(Argument(name, slot.values, default))
         return Parameter(name)
 
     slots = [
@@ -147,6 +149,38 @@ def _free_name(slot: Slot, owner: str, flags: Flags, taken: set[str], dialect: D
     return name
 
 
+def _usual(slot: Slot) -> Any:
+    """What more than half of the instances have."""
+    known = [value for value in slot.values if value is not MISSING]
+    usual = max(known, key=known.count)
+    return usual if 2 * known.count(usual) > len(known) else MISSING
+
+
+def implied_flags(flags: Sequence[Argument], arguments: Sequence[Argument]) -> dict[str, str]:
+    """{flag: the argument that is given exactly where the flag is set}: there is no need for both."""
+    found = {}
+    for flag in flags:
+        for argument in arguments:
+            given = tuple(value is not MISSING for value in argument.values)
+            truthy = all(value for value in argument.values if value is not MISSING)
+            if argument.default is None and given == flag.values and truthy:
+                found.setdefault(flag.name, argument.name)
+    return found
+
+
+def flagged(expr: Expr, names: dict[str, str]) -> Expr:
+    """The expression with flags under other names."""
+
+    def change(part: Expr) -> Expr | None:
+        if isinstance(part, Some | Choice) and part.flag in names:
+            return replace(part, flag=names[part.flag])
+        if isinstance(part, IfPresent) and len(part.path) == 1 and part.path[0] in names:
+            return replace(part, path=(names[str(part.path[0])],))
+        return None
+
+    return transform(expr, change)
+
+
 def collapsed(value: Any) -> Any:
     """(3, 3) as 3; pairs of both ends of an axis stay pairs."""
     alike = isinstance(value, tuple) and len(set(value)) == 1 and isinstance(value[0], int)
@@ -160,11 +194,12 @@ def _placed(line: Line, place: Callable[[Slot, str, Any], Parameter]) -> Line:
         if not isinstance(part, Slot):
             return None
         parameter = place(part, line.names[0] if line.names else "", MISSING)
-        return Parameter(f"self.{parameter.name}", parameter.factor)
+        return replace(parameter, name=f"self.{parameter.name}")
 
     return replace(line, expr=transform(line.expr, change))
 
 
+_WIDTHS = ("filters", "units", "output_dim", "key_dim")
 _ORDER = ("filters", "units", "input_dim", "output_dim", "rate", "kernel_size", "strides")
 
 
@@ -175,8 +210,12 @@ def _rank(name: str, positions: dict[str, int]) -> tuple[int, int]:
 
 def _scales(hint: str, name: str) -> bool:
     """Whether an argument may be written as a multiple of another: only widths are."""
-    widths = ("filters", "units", "output_dim", "key_dim")
-    return hint in (*widths, "shape", "") and any(name.endswith(stem) for stem in widths)
+    return hint in (*_WIDTHS, "shape", "") and is_width(name)
+
+
+def is_width(name: str) -> bool:
+    """Whether an argument says how wide a layer is: what it is mainly about."""
+    return name.endswith(_WIDTHS)
 
 
 def _factor(base: Values, values: Values) -> int | None:
@@ -192,6 +231,12 @@ def _factor(base: Values, values: Values) -> int | None:
     return factors.pop() if len(factors) == 1 and len(set(both)) > 1 else None
 
 
+def _halves(sizes: Values, paddings: Values) -> bool:
+    """Whether every padding is half of the kernel's size, so that a convolution keeps the size of its input."""
+    known = [(k, p) for k, p in zip(sizes, paddings, strict=True) if p is not MISSING]
+    return all(type(k) is int and type(p) is int and p == k // 2 for k, p in known)
+
+
 def _both(base: Values, values: Values) -> list[tuple[Any, Any]]:
     return [(b, v) for b, v in zip(base, values, strict=True) if b is not MISSING and v is not MISSING]
 
@@ -201,6 +246,8 @@ def _divided(value: Any, factor: int) -> Any:
 
 
 def _magnitude(slot: Slot) -> float:
-    """Smaller widths first, so that larger ones are multiples of them; everything else keeps its place."""
+    """Smaller widths first, so that larger ones are multiples of them; paddings last, as half of a kernel's size."""
+    if slot.hint == "padding":
+        return float("inf")
     known = [value for value in slot.values if isinstance(value, int) and not isinstance(value, bool)]
     return float(sum(known)) / len(known) if known else 0.0

@@ -149,7 +149,7 @@ class BodyBuilder:
         if isinstance(part, Apply):
             self.body.trains |= part.layer.takes_training
             path = self.layer_path(part.layer, statement)
-            return Invoke(path, part.args, part.kwargs, part.layer.takes_training)
+            return Invoke(path, part.args, part.kwargs)
         return None
 
     def value(self, value: ir.Value) -> Expr:
@@ -321,10 +321,9 @@ class BodyBuilder:
         path = self.relative(node.path)
         self.body.definitions.setdefault(path, self.context.constructs[node.path])
         self.body.children[path] = node.path
-        trains = self.context.trains[node.path]
-        self.body.trains |= trains
+        self.body.trains |= self.context.trains[node.path]
         frames = next((statement.frames for statement in reversed(list(node.statements()))), [])
-        self._define(outputs, Invoke(path, tuple(self.value(value) for value in inputs), (), trains), frames)
+        self._define(outputs, Invoke(path, tuple(self.value(value) for value in inputs)), frames)
 
 
 def _permuted_source(expr: wx.WeightExpr) -> tuple[wx.WeightExpr | None, tuple[int, ...]]:

@@ -51,10 +51,10 @@ class Dialect(Protocol):
         """Decorators, the class line, nothing else."""
 
     def class_footer(self, template: Any) -> list[str]:
-        """Further methods (Keras' `get_config`)."""
+        """Further methods of the class."""
 
-    def constructor_header(self, arguments: list[str], base: str) -> list[str]:
-        """The `def __init__` line and the call of the base class, `base` being what it is given first."""
+    def constructor_header(self, arguments: list[str], steps: str) -> list[str]:
+        """The `def __init__` line and the call of the base class; `steps` is the list of a chain's layers, or empty."""
 
     def method_header(self, arguments: list[str], *, training: bool, root: bool) -> list[str]:
         """The `def call`/`def forward` line and what must stand first in it."""

@@ -75,7 +75,7 @@ def _at_item(expr: Expr, heads: tuple[str, ...], index: int) -> Expr:
         ):
             path = (f"@{part.path[0]}", *part.path[2:])
             if isinstance(part, Invoke):
-                return Invoke(path, part.args, part.kwargs, part.takes_training)
+                return Invoke(path, part.args, part.kwargs)
             return Attribute(path, part.slot)
         return None
 

@@ -272,7 +272,7 @@ class Layer:
     """A layer object: class, constructor arguments, and where its variables come from.
 
     `name` is a suffix for a second layer that one source module becomes (`pad`, `l1`); `inner` are layers that are
-    constructor arguments (what Bidirectional wraps); `takes_training` says that the call passes `training` on.
+    constructor arguments (what Bidirectional wraps); `takes_training` says that it does something else in training.
     """
 
     cls: str

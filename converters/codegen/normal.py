@@ -30,7 +30,6 @@ class Invoke(Expr):
     path: tuple[str | int, ...]
     args: tuple[Expr, ...]
     kwargs: tuple[tuple[str, Expr], ...] = ()
-    takes_training: bool = False
 
     def children(self) -> tuple[Expr, ...]:
         return (*self.args, *(value for _, value in self.kwargs))
@@ -95,10 +94,11 @@ class Slot(Expr):
 
 @dataclass(frozen=True)
 class Parameter(Expr):
-    """A constructor argument, possibly times a number."""
+    """A constructor argument, possibly times a number or divided by one (`kernel_size // 2`)."""
 
     name: str
     factor: int = 1
+    divisor: int = 1
 
 
 @dataclass(frozen=True)

@@ -6,7 +6,7 @@ import math
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
-from porter.converters.codegen.arguments import Argument, collapsed
+from porter.converters.codegen.arguments import Argument, collapsed, is_width
 from porter.converters.codegen.dialect import Dialect
 from porter.converters.codegen.identifiers import singular
 from porter.converters.codegen.nodes import Binary, Call, Expr, Index, Items, Literal, Slice, Unary, Verbatim
@@ -58,12 +58,10 @@ class Printer:
         dialect: Dialect,
         local: Callable[[int], str],
         *,
-        training: bool = False,
         classes: Mapping[str, Sequence[Argument]] | None = None,
     ) -> None:
         self.dialect = dialect
         self.local = local
-        self.training = training
         self.classes = classes or {}
         self.sizes: dict[tuple[Expr, int], str] = {}
 
@@ -78,7 +76,9 @@ class Printer:
                 return self.local(number)
             case SizeOf():
                 return self._size(expr)
-            case Parameter(name=name, factor=factor):
+            case Parameter(name=name, factor=factor, divisor=divisor):
+                if divisor != 1:
+                    return self._wrapped(f"{name} // {divisor}", 4, parent)
                 return name if factor == 1 else self._wrapped(f"{factor} * {name}", 4, parent)
             case Attribute(path=path, slot=slot):
                 return self.path(path) + (f".{slot}" if slot else "")
@@ -141,8 +141,6 @@ class Printer:
     def _invoke(self, expr: Invoke) -> str:
         parts = [self.text(arg) for arg in expr.args]
         parts += [f"{name}={self.text(value)}" for name, value in expr.kwargs]
-        if expr.takes_training and self.training:
-            parts.append("training=training")
         return f"{self.path(expr.path)}({', '.join(parts)})"
 
     def _call(self, func: str, args: tuple[Expr, ...], kwargs: tuple[tuple[str, Expr], ...]) -> str:
@@ -158,6 +156,8 @@ class Printer:
             order = [argument.name for argument in own]
             defaults = {argument.name: argument.default for argument in own}
             count = min(2, sum(argument.default is MISSING for argument in own))
+            if not count and order and is_width(order[0]):
+                count = 1
         else:
             order, count = self.dialect.order(expr.cls), self.dialect.positional(expr.cls)
             defaults = {
@@ -169,7 +169,7 @@ class Printer:
         parts: list[str] = []
         for index, (name, value) in enumerate(kept):
             leading = index < count and (not order or order.index(name) == index) and len(parts) == index
-            if leading:
+            if leading and not _is(value, None):
                 parts.append(self.text(value))
             elif not _is(value, defaults.get(name, self)):
                 parts.append(f"{name}={self.text(value)}")

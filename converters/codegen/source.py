@@ -6,12 +6,28 @@ from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 
 from porter.converters.codegen.arguments import Argument
+from porter.converters.codegen.body import Path
 from porter.converters.codegen.dialect import Dialect
 from porter.converters.codegen.locals import LocalNames
 from porter.converters.codegen.nodes import Expr, Items, walk
-from porter.converters.codegen.normal import MISSING, Choice, Construct, Line, Local, Loop, Repeat, SizeOf
+from porter.converters.codegen.normal import (
+    MISSING,
+    Choice,
+    Construct,
+    IfPresent,
+    Line,
+    Local,
+    Loop,
+    Parameter,
+    Repeat,
+    SizeOf,
+)
 from porter.converters.codegen.printer import Printer, literal
+from porter.converters.codegen.series import Series, in_series
 from porter.converters.codegen.unify import Template
+
+# A definition that is longer than this is no part of a conditional expression.
+_LONG = 100
 
 
 class ClassWriter:
@@ -24,7 +40,6 @@ class ClassWriter:
         self.dialect = dialect
         self.template = template
         self.root = root
-        self.training = template.body.trains
 
     def text(self) -> str:
         """The class definition."""
@@ -49,21 +64,62 @@ class ClassWriter:
         ]
         printer = Printer(self.dialect, lambda number: f"value{number}", classes=self.classes)
         steps = self.template.body.definitions.get(())
-        base = f"{self._definition(printer, steps)}, " if steps is not None else ""
-        lines = self.dialect.constructor_header(arguments, base)
+        chain = self._definition(printer, steps) if steps is not None else ""
+        lines = self.dialect.constructor_header(arguments, chain)
+        read = self._read_by_method()
         lines += [
-            f"    self.{argument.name} = {argument.name}" for argument in self.template.arguments if argument.stored
+            f"    self.{argument.name} = {argument.name}"
+            for argument in self.template.arguments
+            if argument.stored and argument.name in read
         ]
         if steps is not None:
             return lines
         for path, definition in self.template.body.definitions.items():
-            text = self._definition(printer, definition)
-            flag = self.template.optional.get(path)
-            wrapped = f"({text})" if isinstance(definition, Choice) else text
-            lines.append(
-                f"    self.{path[0]} = {wrapped} if {flag} else None" if flag else f"    self.{path[0]} = {text}"
-            )
+            lines += [f"    {line}" for line in self._made(printer, f"self.{path[0]}", path, definition)]
         return lines
+
+    def _made(self, printer: Printer, target: str, path: Path, definition: Expr) -> list[str]:
+        """The statements that make one attribute."""
+        flag = self.template.optional.get(path)
+        if flag is None:
+            return self._in_loops(printer, target, definition) or [
+                f"{target} = {self._definition(printer, definition)}"
+            ]
+        text = self._definition(printer, definition)
+        wrapped = f"({text})" if isinstance(definition, Choice) else text
+        whole = f"{target} = {wrapped} if {flag} else None"
+        return [whole] if len(whole) < _LONG else [f"{target} = None", f"if {flag}:", f"    {target} = {text}"]
+
+    def _in_loops(self, printer: Printer, target: str, definition: Expr) -> list[str]:
+        """A list of layers whose groups repeat, made group by group; empty when it is written as one list."""
+        sequential = isinstance(definition, Construct) and definition.cls == "keras.Sequential"
+        steps = dict(definition.kwargs)["layers"] if isinstance(definition, Construct) and sequential else definition
+        if not isinstance(steps, Items) or steps.brackets != "[]":
+            return []
+        parts = in_series(steps.items, [argument.name for argument in self.template.arguments])
+        if parts is None:
+            return []
+        first = next(index for index, part in enumerate(parts) if isinstance(part, Series))
+        lead = self._definition(printer, Items(tuple(parts[:first]), "[]")) if first or not sequential else ""
+        lines = [f"{target} = keras.Sequential({lead})" if sequential else f"{target} = {lead}"]
+        return lines + self._added(printer, f"{target}.{'add' if sequential else 'append'}", parts[first:])
+
+    def _added(self, printer: Printer, add: str, parts: Sequence[Expr]) -> list[str]:
+        lines = []
+        for part in parts:
+            if not isinstance(part, Series):
+                lines.append(f"{add}({self._definition(printer, part)})")
+                continue
+            rows = printer.text(part.rows)
+            over = f"{', '.join(part.names)} in {rows}" if part.names else f"_ in range({rows})"
+            lines += [f"for {over}:", *(f"    {line}" for line in self._added(printer, add, part.items))]
+        return lines
+
+    def _read_by_method(self) -> set[str]:
+        """The constructor arguments that the statements need."""
+        parts = [part for line in self.template.body.lines for part in walk(line.expr)]
+        own = {part.name.removeprefix("self.") for part in parts if isinstance(part, Parameter)}
+        return own | {str(part.path[0]) for part in parts if isinstance(part, IfPresent)}
 
     def _definition(self, printer: Printer, definition: Expr) -> str:
         if isinstance(definition, Construct) and definition.cls == "keras.Sequential":
@@ -96,8 +152,8 @@ class ClassWriter:
         lines = _with_sizes(body.lines)
         reserved = self.dialect.reserved_locals
         names = LocalNames(arguments, lines, body.outputs, reserved)
-        printer = Printer(self.dialect, names, training=self.training, classes=self.classes)
-        text = self.dialect.method_header(body.arguments, training=self.training, root=self.root)
+        printer = Printer(self.dialect, names, classes=self.classes)
+        text = self.dialect.method_header(body.arguments, training=body.trains, root=self.root)
         written = self._lines(printer, names, lines, body.outputs)
         returned = ", ".join(names(number) for number in body.outputs)
         last = lines[-1] if lines else None

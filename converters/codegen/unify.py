@@ -7,7 +7,7 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 from porter.converters.codegen.align import Differ, aligned_items, aligned_lines, shell
-from porter.converters.codegen.arguments import Argument, Flags, slot_arguments
+from porter.converters.codegen.arguments import Argument, Flags, flagged, implied_flags, slot_arguments
 from porter.converters.codegen.body import Body, Path
 from porter.converters.codegen.dialect import Dialect
 from porter.converters.codegen.identifiers import snake_case
@@ -48,8 +48,12 @@ def unify(name: str, bodies: Sequence[Body], dialect: Dialect) -> tuple[Template
     except Differ:
         flags = Flags(dialect, [body.facts for body in bodies])
         merged, optional = _Merger(bodies, flags, from_end=True).run()
-    template = Template(name, merged, optional=optional)
-    template.arguments = slot_arguments(merged, flags, dialect) + flags.arguments
+    slots = slot_arguments(merged, flags, dialect)
+    implied = implied_flags(flags.arguments, slots)
+    merged.definitions = {path: flagged(definition, implied) for path, definition in merged.definitions.items()}
+    merged.lines = [replace(line, expr=flagged(line.expr, implied)) for line in merged.lines]
+    template = Template(name, merged, optional={path: implied.get(flag, flag) for path, flag in optional.items()})
+    template.arguments = slots + [flag for flag in flags.arguments if flag.name not in implied]
     template.arguments.sort(key=lambda argument: argument.default is not MISSING)
     constructs = [
         Construct(name, tuple((a.name, Literal(a.value(i))) for a in template.arguments)) for i in range(len(bodies))
@@ -137,9 +141,21 @@ class _Merger:
             here = tuple(isinstance(item, Construct) and item.cls == kind for item in each)
             items = [item for item in each if isinstance(item, Construct) and item.cls == kind]
             chosen[kind] = self._merge(items[0], [(item, {}) for item in items], here)
+        chosen = self._agreed(chosen, [item for item in each if isinstance(item, Construct)], present)
         values = tuple(isinstance(item, Construct) and item.cls == rarer for item in each)
         flag = self.flags.kind(snake_case(rarer).split("_")[0], values)
         return Choice(flag, chosen[rarer], chosen[next(kind for kind in kinds if kind != rarer)])
+
+    def _agreed(self, chosen: dict[str, Expr], items: list[Construct], present: tuple[bool, ...]) -> dict[str, Expr]:
+        """Two kinds of layer with one argument for what both of them take, as in `depthwise` or not, a kernel size."""
+        given = [dict(item.kwargs) for item in items]
+        for name in set.intersection(*map(set, given)):
+            column = [own[name] for own in given]
+            values = [value.value for value in column if isinstance(value, Literal)]
+            if len(values) == len(column) and all(type(value) is type(values[0]) for value in values):
+                merged = self._literal(values, [(value, {}) for value in column], present, name)
+                chosen = {kind: _with_argument(construct, name, merged) for kind, construct in chosen.items()}
+        return chosen
 
     # ---- expressions ----
 
@@ -213,6 +229,11 @@ class _Merger:
             else:
                 merged.append(Some(flag, (expr,)))
         return Items(tuple(merged), lead.brackets)
+
+
+def _with_argument(construct: Expr, name: str, value: Expr) -> Expr:
+    assert isinstance(construct, Construct)
+    return replace(construct, kwargs=tuple((n, value if n == name else v) for n, v in construct.kwargs))
 
 
 def _hints(expr: Expr) -> list[str]:

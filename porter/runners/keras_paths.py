@@ -9,8 +9,8 @@ from typing import Any
 def layer_paths(model: Any) -> dict[str, Any]:
     """Every layer below `model` by path, such as `blocks.0.conv`.
 
-    Digits index lists and `Sequential.layers`; a functional model's layers go by name. A layer reachable by two paths
-    is listed under the first.
+    Digits index lists and the `layers` of a Sequential or of a layer that is a chain of others; a functional model's
+    layers go by name. A layer reachable by two paths is listed under the first.
     """
     found: dict[str, Any] = {}
     _walk(model, "", found, {id(model)})
@@ -29,7 +29,7 @@ def _walk(layer: Any, path: str, found: dict[str, Any], seen: set[int]) -> None:
 def _children(layer: Any) -> Iterator[tuple[str, Any]]:
     import keras
 
-    if isinstance(layer, keras.Sequential):
+    if isinstance(layer, keras.Sequential) or isinstance(vars(layer).get("layers"), list):
         for index, child in enumerate(layer.layers):
             yield str(index), child
         return

@@ -136,43 +136,32 @@ class KerasDialect:
         return (lambda body: body, explicit_padding, padding_everywhere)
 
     def class_header(self, template: Template, *, root: bool) -> list[str]:
-        base = "keras.Model" if root else "keras.Sequential" if () in template.body.definitions else "layers.Layer"
         return [
             f"@keras.saving.register_keras_serializable({literal(self.package)})",
-            f"class {template.name}({base}):",
+            f"class {template.name}({'keras.Model' if root else 'layers.Layer'}):",
         ]
 
     def class_footer(self, template: Template) -> list[str]:
-        if not template.arguments:
+        """The call of a chain. Keras would save a Sequential by its layers, a layer by what it was made with."""
+        if () not in template.body.definitions:
             return []
-        if () in template.body.definitions:
-            entries = [f"{literal(argument.name)}: self.{argument.name}" for argument in template.arguments]
-            return [
-                "def get_config(self):",
-                f"    return {{'name': self.name, {', '.join(entries)}}}",
-                "",
-                "@classmethod",
-                "def from_config(cls, config):",
-                "    return cls(**config)",
-            ]
-        flags = {flag: path for path, flag in template.optional.items()}
-        entries = []
-        for argument in template.arguments:
-            value = f"self.{flags[argument.name][0]} is not None" if argument.name in flags else f"self.{argument.name}"
-            entries.append(f"{literal(argument.name)}: {value}")
-        return ["def get_config(self):", f"    return {{**super().get_config(), {', '.join(entries)}}}"]
+        return ["def call(self, x):", "    for layer in self.layers:", "        x = layer(x)", "    return x"]
 
-    def constructor_header(self, arguments: list[str], base: str) -> list[str]:
+    def constructor_header(self, arguments: list[str], steps: str) -> list[str]:
         return [
             f"def __init__({', '.join(['self', *arguments, '**kwargs'])}):",
-            f"    super().__init__({base}**kwargs)",
+            "    super().__init__(**kwargs)",
+            *([f"    self.layers = {steps}"] if steps else []),
         ]
 
     def method_header(self, arguments: list[str], *, training: bool, root: bool) -> list[str]:
+        """Keras hands `training` on to every layer; fit() gives it only to a model that takes it."""
         names = list(arguments)
         if root and len(names) > 1:
             names = [names[0], *(f"{name}=None" for name in names[1:])]
-        lines = [f"def call({', '.join(['self', *names, *(['training=None'] if training else [])])}):"]
+        lines = [f"def call({', '.join(['self', *names])}):"]
+        if root and training:
+            lines = [f"def call({', '.join(['self', *names, 'training=None'])}):  # Keras hands it on to every layer"]
         if root and len(arguments) > 1:
             lines += [
                 f"    if isinstance({arguments[0]}, (list, tuple)):  # fit() and predict() hand all inputs over as one",

@@ -24,7 +24,7 @@ class BertEmbeddings(layers.Layer):
         self.norm = layers.LayerNormalization(epsilon=1e-12)
         self.dropout = layers.Dropout(0.1)
 
-    def call(self, input_ids, token_type_ids, training=None):
+    def call(self, input_ids, token_type_ids):
         positions = ops.array(
             [
                 [
@@ -68,7 +68,7 @@ class BertEmbeddings(layers.Layer):
             self.word_embeddings(input_ids), input_ids, 0
         ) + self.token_type_embeddings(token_type_ids)
         embeddings = embeddings + self.position_embeddings(positions)
-        return self.dropout(self.norm(embeddings), training=training)
+        return self.dropout(self.norm(embeddings))
 
 
 @keras.saving.register_keras_serializable("bert_tiny")
@@ -80,13 +80,13 @@ class BertSelfAttention(layers.Layer):
         self.value = layers.Dense(12)
         self.dropout = layers.Dropout(0.1)
 
-    def call(self, hidden, mask, training=None):
+    def call(self, hidden, mask):
         time = ops.shape(hidden)[1]
         query = ops.reshape(self.query(hidden), (-1, time, 3, 4))
         key = ops.reshape(self.key(hidden), (-1, time, 3, 4))
         value = ops.reshape(self.value(hidden), (-1, time, 3, 4))
         scores = ops.matmul(ops.transpose(query, (0, 2, 1, 3)), ops.transpose(key, (0, 2, 3, 1))) / 2.0
-        weights = self.dropout(ops.softmax(scores + mask), training=training)
+        weights = self.dropout(ops.softmax(scores + mask))
         return ops.reshape(
             ops.transpose(ops.matmul(weights, ops.transpose(value, (0, 2, 1, 3))), (0, 2, 1, 3)), (-1, time, 12)
         )
@@ -101,9 +101,9 @@ class BertFeedForward(layers.Layer):
         self.dropout = layers.Dropout(0.1)
         self.norm = layers.LayerNormalization(epsilon=1e-12)
 
-    def call(self, hidden, training=None):
+    def call(self, hidden):
         expanded = ops.gelu(self.expansion(hidden), approximate=False)
-        return self.norm(hidden + self.dropout(self.contraction(expanded), training=training))
+        return self.norm(hidden + self.dropout(self.contraction(expanded)))
 
 
 @keras.saving.register_keras_serializable("bert_tiny")
@@ -125,10 +125,8 @@ class BertAttention(layers.Layer):
         self.dropout = layers.Dropout(0.1)
         self.norm = layers.LayerNormalization(epsilon=1e-12)
 
-    def call(self, hidden, mask, training=None):
-        attended = self.dropout(
-            self.projection(self.self_attention(hidden, mask, training=training)), training=training
-        )
+    def call(self, hidden, mask):
+        attended = self.dropout(self.projection(self.self_attention(hidden, mask)))
         return self.norm(hidden + attended)
 
 
@@ -139,8 +137,8 @@ class BertLayer(layers.Layer):
         self.attention = BertAttention()
         self.feed_forward = BertFeedForward()
 
-    def call(self, hidden, mask, training=None):
-        return self.feed_forward(self.attention(hidden, mask, training=training), training=training)
+    def call(self, hidden, mask):
+        return self.feed_forward(self.attention(hidden, mask))
 
 
 @keras.saving.register_keras_serializable("bert_tiny")
@@ -151,15 +149,17 @@ class BertModel(keras.Model):
         self.encoder = [BertLayer() for _ in range(2)]
         self.pooler = BertPooler()
 
-    def call(self, input_ids, attention_mask=None, token_type_ids=None, training=None):
+    def call(
+        self, input_ids, attention_mask=None, token_type_ids=None, training=None
+    ):  # Keras hands it on to every layer
         if isinstance(input_ids, (list, tuple)):  # fit() and predict() hand all inputs over as one
             input_ids, attention_mask, token_type_ids = input_ids
-        hidden = self.embeddings(input_ids, token_type_ids, training=training)
+        hidden = self.embeddings(input_ids, token_type_ids)
         mask = (
             1.0 - ops.cast(ops.expand_dims(ops.expand_dims(attention_mask, axis=1), axis=2), self.compute_dtype)
         ) * -10000.0
         for encoder_item in self.encoder:
-            hidden = encoder_item(hidden, mask, training=training)
+            hidden = encoder_item(hidden, mask)
         x = self.pooler(hidden)
         return hidden, x
 

@@ -26,22 +26,14 @@ def pool_3d(pool, x, pool_size, strides, padding="valid"):
 class ConvBlock3d(layers.Layer):
     def __init__(self, filters, size, **kwargs):
         super().__init__(**kwargs)
-        self.filters = filters
         self.size = size
         self.conv = layers.Conv3D(filters, 3, padding="same")
         self.bn = layers.BatchNormalization(momentum=0.9, epsilon=1e-05)
 
-    def call(self, x, training=None):
+    def call(self, x):
         return pool_3d(
-            ops.max_pool,
-            ops.relu(self.bn(self.conv(x), training=training)),
-            (self.size, 2, 2),
-            (self.size, 2, 2),
-            padding="valid",
+            ops.max_pool, ops.relu(self.bn(self.conv(x))), (self.size, 2, 2), (self.size, 2, 2), padding="valid"
         )
-
-    def get_config(self):
-        return {**super().get_config(), "filters": self.filters, "size": self.size}
 
 
 @keras.saving.register_keras_serializable("cnn3d")
@@ -54,12 +46,12 @@ class CNN3d(keras.Model):
         self.dropout = layers.Dropout(0.5)
         self.fc = layers.Dense(10)
 
-    def call(self, x, training=None):
-        x = self.block1(x, training=training)
-        x = self.block2(x, training=training)
-        x = self.block3(x, training=training)
+    def call(self, x, training=None):  # Keras hands it on to every layer
+        x = self.block1(x)
+        x = self.block2(x)
+        x = self.block3(x)
         x = ops.reshape(ops.mean(x, axis=(1, 2, 3), keepdims=True), (-1, 16))
-        return self.fc(self.dropout(x, training=training))
+        return self.fc(self.dropout(x))
 
 
 def build(weights=True):

@@ -29,7 +29,6 @@ class LayerNorm2d(layers.Layer):
 class GRN(layers.Layer):
     def __init__(self, shape, **kwargs):
         super().__init__(**kwargs)
-        self.shape = shape
         self.gamma = self.add_weight(name="gamma", shape=(1, 1, 1, shape))
         self.beta = self.add_weight(name="beta", shape=(1, 1, 1, shape))
 
@@ -38,15 +37,11 @@ class GRN(layers.Layer):
         response = response / (ops.mean(response, axis=-1, keepdims=True) + 1e-06)
         return self.gamma * (x * response) + self.beta + x
 
-    def get_config(self):
-        return {**super().get_config(), "shape": self.shape}
-
 
 @keras.saving.register_keras_serializable("convnext_tiny")
 class Block(layers.Layer):
     def __init__(self, units, **kwargs):
         super().__init__(**kwargs)
-        self.units = units
         self.dwconv = layers.DepthwiseConv2D(7, padding="same")
         self.norm = layers.LayerNormalization(epsilon=1e-06)
         self.pwconv1 = layers.Dense(4 * units)
@@ -58,9 +53,6 @@ class Block(layers.Layer):
         y = self.pwconv1(self.norm(y))
         y = self.pwconv2(self.grn(ops.gelu(y, approximate=False)))
         return x + y
-
-    def get_config(self):
-        return {**super().get_config(), "units": self.units}
 
 
 @keras.saving.register_keras_serializable("convnext_tiny")

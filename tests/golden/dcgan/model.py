@@ -12,24 +12,15 @@ from safetensors.numpy import load_file
 class Generator(keras.Model):
     def __init__(self, **kwargs):
         super().__init__(**kwargs)
-        self.main = keras.Sequential(
-            [
-                layers.Conv2DTranspose(16, 4, use_bias=False),
-                layers.BatchNormalization(momentum=0.9, epsilon=1e-05),
-                layers.ReLU(),
-                layers.Conv2DTranspose(8, 4, strides=2, padding="same", use_bias=False),
-                layers.BatchNormalization(momentum=0.9, epsilon=1e-05),
-                layers.ReLU(),
-                layers.Conv2DTranspose(4, 4, strides=2, padding="same", use_bias=False),
-                layers.BatchNormalization(momentum=0.9, epsilon=1e-05),
-                layers.ReLU(),
-                layers.Conv2DTranspose(3, 4, strides=2, padding="same", use_bias=False),
-                layers.Activation("tanh"),
-            ]
-        )
+        self.main = keras.Sequential([layers.Conv2DTranspose(16, 4, use_bias=False)])
+        for filters in (8, 4, 3):
+            self.main.add(layers.BatchNormalization(momentum=0.9, epsilon=1e-05))
+            self.main.add(layers.ReLU())
+            self.main.add(layers.Conv2DTranspose(filters, 4, strides=2, padding="same", use_bias=False))
+        self.main.add(layers.Activation("tanh"))
 
-    def call(self, z, training=None):
-        return self.main(z, training=training)
+    def call(self, z, training=None):  # Keras hands it on to every layer
+        return self.main(z)
 
 
 def build(weights=True):

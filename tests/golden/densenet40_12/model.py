@@ -16,8 +16,8 @@ class DenseLayer(layers.Layer):
         self.conv = layers.Conv2D(4, 3, padding="same", use_bias=False)
         self.dropout = layers.Dropout(0.2)
 
-    def call(self, x, training=None):
-        new = self.dropout(self.conv(ops.relu(self.norm(x, training=training))), training=training)
+    def call(self, x):
+        new = self.dropout(self.conv(ops.relu(self.norm(x))))
         return ops.concatenate([x, new], axis=3)
 
 
@@ -25,16 +25,12 @@ class DenseLayer(layers.Layer):
 class Transition(layers.Layer):
     def __init__(self, filters, **kwargs):
         super().__init__(**kwargs)
-        self.filters = filters
         self.norm = layers.BatchNormalization(momentum=0.9, epsilon=1e-05)
         self.conv = layers.Conv2D(filters, 1, use_bias=False)
         self.pool = layers.AveragePooling2D(2, strides=2)
 
-    def call(self, x, training=None):
-        return self.pool(self.conv(ops.relu(self.norm(x, training=training))))
-
-    def get_config(self):
-        return {**super().get_config(), "filters": self.filters}
+    def call(self, x):
+        return self.pool(self.conv(ops.relu(self.norm(x))))
 
 
 @keras.saving.register_keras_serializable("densenet40_12")
@@ -50,11 +46,11 @@ class DenseNet(keras.Model):
         self.norm = layers.BatchNormalization(momentum=0.9, epsilon=1e-05)
         self.fc = layers.Dense(10)
 
-    def call(self, x, training=None):
+    def call(self, x, training=None):  # Keras hands it on to every layer
         x = self.conv1(x)
-        x = self.trans1(self.block1(x, training=training), training=training)
-        x = self.trans2(self.block2(x, training=training), training=training)
-        x = ops.relu(self.norm(self.block3(x, training=training), training=training))
+        x = self.trans1(self.block1(x))
+        x = self.trans2(self.block2(x))
+        x = ops.relu(self.norm(self.block3(x)))
         x = ops.reshape(ops.mean(x, axis=(1, 2), keepdims=True), (-1, 44))
         return self.fc(x)
 

@@ -9,46 +9,28 @@ from safetensors.numpy import load_file
 
 
 @keras.saving.register_keras_serializable("efficientnet_b0")
-class ConvNormAct(keras.Sequential):
-    def __init__(self, kernel_size, filters=None, strides=1, padding=1, depthwise=False, **kwargs):
-        super().__init__(
-            [
-                layers.ZeroPadding2D(padding),
-                layers.DepthwiseConv2D(kernel_size, strides=strides, use_bias=False)
-                if depthwise
-                else layers.Conv2D(filters, kernel_size, strides=strides, use_bias=False),
-                layers.BatchNormalization(momentum=0.9, epsilon=1e-05),
-                layers.Activation("silu"),
-            ],
-            **kwargs,
-        )
-        self.kernel_size = kernel_size
-        self.filters = filters
-        self.strides = strides
-        self.padding = padding
-        self.depthwise = depthwise
+class ConvNormAct(layers.Layer):
+    def __init__(self, kernel_size, filters=None, strides=1, depthwise=False, **kwargs):
+        super().__init__(**kwargs)
+        self.layers = [
+            layers.ZeroPadding2D(kernel_size // 2),
+            layers.DepthwiseConv2D(kernel_size, strides=strides, use_bias=False)
+            if depthwise
+            else layers.Conv2D(filters, kernel_size, strides=strides, use_bias=False),
+            layers.BatchNormalization(momentum=0.9, epsilon=1e-05),
+            layers.Activation("silu"),
+        ]
 
-    def get_config(self):
-        return {
-            "name": self.name,
-            "kernel_size": self.kernel_size,
-            "filters": self.filters,
-            "strides": self.strides,
-            "padding": self.padding,
-            "depthwise": self.depthwise,
-        }
-
-    @classmethod
-    def from_config(cls, config):
-        return cls(**config)
+    def call(self, x):
+        for layer in self.layers:
+            x = layer(x)
+        return x
 
 
 @keras.saving.register_keras_serializable("efficientnet_b0")
 class SqueezeExcitation(layers.Layer):
     def __init__(self, filters, fc2_filters, **kwargs):
         super().__init__(**kwargs)
-        self.filters = filters
-        self.fc2_filters = fc2_filters
         self.fc1 = layers.Conv2D(filters, 1)
         self.fc2 = layers.Conv2D(fc2_filters, 1)
 
@@ -56,56 +38,25 @@ class SqueezeExcitation(layers.Layer):
         scale = ops.silu(self.fc1(ops.mean(x, axis=(1, 2), keepdims=True)))
         return x * ops.sigmoid(self.fc2(scale))
 
-    def get_config(self):
-        return {**super().get_config(), "filters": self.filters, "fc2_filters": self.fc2_filters}
-
 
 @keras.saving.register_keras_serializable("efficientnet_b0")
 class MBConv(layers.Layer):
     def __init__(
-        self,
-        filters,
-        project_filters,
-        fc2_filters,
-        kernel_size,
-        strides,
-        padding,
-        expand_=False,
-        use_residual=False,
-        **kwargs,
+        self, filters, project_filters, fc2_filters, kernel_size, strides, expand_=False, use_residual=False, **kwargs
     ):
         super().__init__(**kwargs)
-        self.filters = filters
-        self.project_filters = project_filters
-        self.fc2_filters = fc2_filters
-        self.kernel_size = kernel_size
-        self.strides = strides
-        self.padding = padding
         self.use_residual = use_residual
-        self.expand = ConvNormAct(1, filters=24 * filters, padding=0) if expand_ else None
-        self.depthwise = ConvNormAct(kernel_size, strides=strides, padding=padding, depthwise=True)
+        self.expand = ConvNormAct(1, filters=24 * filters) if expand_ else None
+        self.depthwise = ConvNormAct(kernel_size, strides=strides, depthwise=True)
         self.se = SqueezeExcitation(filters, fc2_filters)
         self.project = layers.Conv2D(project_filters, 1, use_bias=False)
         self.bn = layers.BatchNormalization(momentum=0.9, epsilon=1e-05)
 
-    def call(self, x, training=None):
-        out = self.expand(x, training=training) if self.expand else x
-        out = self.se(self.depthwise(out, training=training))
-        out = self.bn(self.project(out), training=training)
+    def call(self, x):
+        out = self.expand(x) if self.expand else x
+        out = self.se(self.depthwise(out))
+        out = self.bn(self.project(out))
         return x + out if self.use_residual else out
-
-    def get_config(self):
-        return {
-            **super().get_config(),
-            "filters": self.filters,
-            "project_filters": self.project_filters,
-            "fc2_filters": self.fc2_filters,
-            "kernel_size": self.kernel_size,
-            "strides": self.strides,
-            "padding": self.padding,
-            "expand_": self.expand is not None,
-            "use_residual": self.use_residual,
-        }
 
 
 @keras.saving.register_keras_serializable("efficientnet_b0")
@@ -114,35 +65,33 @@ class EfficientNet(keras.Model):
         super().__init__(**kwargs)
         self.stem = ConvNormAct(3, filters=8, strides=2)
         self.stages = [
-            keras.Sequential([MBConv(2, 8, fc2_filters=8, kernel_size=3, strides=1, padding=1, use_residual=True)]),
+            keras.Sequential([MBConv(2, 8, fc2_filters=8, kernel_size=3, strides=1, use_residual=True)]),
             keras.Sequential(
                 [
-                    MBConv(2, 12, fc2_filters=48, kernel_size=3, strides=2, padding=1, expand_=True),
-                    MBConv(3, 12, fc2_filters=72, kernel_size=3, strides=1, padding=1, expand_=True, use_residual=True),
+                    MBConv(2, 12, fc2_filters=48, kernel_size=3, strides=2, expand_=True),
+                    MBConv(3, 12, fc2_filters=72, kernel_size=3, strides=1, expand_=True, use_residual=True),
                 ]
             ),
             keras.Sequential(
                 [
-                    MBConv(3, 16, fc2_filters=72, kernel_size=5, strides=2, padding=2, expand_=True),
+                    MBConv(3, 16, fc2_filters=72, kernel_size=5, strides=2, expand_=True),
                     *(
-                        MBConv(
-                            4, 16, fc2_filters=96, kernel_size=5, strides=1, padding=2, expand_=True, use_residual=True
-                        )
+                        MBConv(4, 16, fc2_filters=96, kernel_size=5, strides=1, expand_=True, use_residual=True)
                         for _ in range(2)
                     ),
                 ]
             ),
         ]
-        self.head = ConvNormAct(1, filters=32, padding=0)
+        self.head = ConvNormAct(1, filters=32)
         self.dropout = layers.Dropout(0.2)
         self.classifier = layers.Dense(10)
 
-    def call(self, x, training=None):
-        x = self.stem(x, training=training)
+    def call(self, x, training=None):  # Keras hands it on to every layer
+        x = self.stem(x)
         for stage in self.stages:
-            x = stage(x, training=training)
-        x = ops.reshape(ops.mean(self.head(x, training=training), axis=(1, 2), keepdims=True), (-1, 32))
-        return self.classifier(self.dropout(x, training=training))
+            x = stage(x)
+        x = ops.reshape(ops.mean(self.head(x), axis=(1, 2), keepdims=True), (-1, 32))
+        return self.classifier(self.dropout(x))
 
 
 def build(weights=True):

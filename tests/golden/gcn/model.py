@@ -61,9 +61,6 @@ class GraphConv(layers.Layer):
         gathered = scatter_elements(ops.zeros((nodes, self.units)), index, messages, axis=0, reduction="add")
         return gathered + y / ops.expand_dims(degree, axis=-1) + self.bias
 
-    def get_config(self):
-        return {**super().get_config(), "units": self.units}
-
 
 @keras.saving.register_keras_serializable("gcn")
 class GCN(keras.Model):
@@ -73,13 +70,13 @@ class GCN(keras.Model):
         self.dropout = layers.Dropout(0.5)
         self.conv2 = GraphConv(4)
 
-    def call(self, x, edge_index=None, training=None):
+    def call(self, x, edge_index=None, training=None):  # Keras hands it on to every layer
         if isinstance(x, (list, tuple)):  # fit() and predict() hand all inputs over as one
             x, edge_index = x
         source = edge_index[0]
         target = edge_index[1]
         x = ops.relu(self.conv1(x, source, target))
-        return self.conv2(self.dropout(x, training=training), source, target)
+        return self.conv2(self.dropout(x), source, target)
 
     def build_from_config(self, config):
         create_variables(self)

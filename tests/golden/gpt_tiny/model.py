@@ -16,7 +16,7 @@ class CausalSelfAttention(layers.Layer):
         self.c_proj = layers.Dense(12)
         self.resid_dropout = layers.Dropout(0.1)
 
-    def call(self, x, training=None):
+    def call(self, x):
         y, z, u = ops.split(self.c_attn(x), 3, axis=-1)
         time = ops.shape(x)[1]
         query = ops.reshape(y, (-1, time, 3, 4))
@@ -24,7 +24,7 @@ class CausalSelfAttention(layers.Layer):
         value = ops.reshape(u, (-1, time, 3, 4))
         attended = ops.dot_product_attention(query, key, value, is_causal=True)
         attended = ops.reshape(attended, (-1, time, 12))
-        return self.resid_dropout(self.c_proj(attended), training=training)
+        return self.resid_dropout(self.c_proj(attended))
 
 
 @keras.saving.register_keras_serializable("gpt_tiny")
@@ -35,8 +35,8 @@ class MLP(layers.Layer):
         self.c_proj = layers.Dense(12)
         self.dropout = layers.Dropout(0.1)
 
-    def call(self, x, training=None):
-        return self.dropout(self.c_proj(ops.gelu(self.c_fc(x))), training=training)
+    def call(self, x):
+        return self.dropout(self.c_proj(ops.gelu(self.c_fc(x))))
 
 
 @keras.saving.register_keras_serializable("gpt_tiny")
@@ -48,9 +48,9 @@ class Block(layers.Layer):
         self.ln_2 = layers.LayerNormalization(epsilon=1e-05)
         self.mlp = MLP()
 
-    def call(self, x, training=None):
-        x = x + self.attn(self.ln_1(x), training=training)
-        return x + self.mlp(self.ln_2(x), training=training)
+    def call(self, x):
+        x = x + self.attn(self.ln_1(x))
+        return x + self.mlp(self.ln_2(x))
 
 
 @keras.saving.register_keras_serializable("gpt_tiny")
@@ -63,11 +63,11 @@ class GPT(keras.Model):
         self.blocks = [Block() for _ in range(2)]
         self.ln_f = layers.LayerNormalization(epsilon=1e-05)
 
-    def call(self, tokens, training=None):
+    def call(self, tokens, training=None):  # Keras hands it on to every layer
         positions = ops.arange(ops.shape(tokens)[1], dtype="int64")
-        x = self.drop(self.wte(tokens) + self.wpe(positions), training=training)
+        x = self.drop(self.wte(tokens) + self.wpe(positions))
         for block in self.blocks:
-            x = block(x, training=training)
+            x = block(x)
         return ops.matmul(self.ln_f(x), ops.transpose(self.wte.embeddings))
 
     def build_from_config(self, config):

@@ -26,18 +26,15 @@ class GRULanguageModel(keras.Model):
         self.projection = layers.Dense(12)
         self.head_bias = self.add_weight(name="head_bias", shape=(40,), initializer="zeros")
 
-    def call(self, tokens, hidden=None, training=None):
+    def call(self, tokens, hidden=None, training=None):  # Keras hands it on to every layer
         if isinstance(tokens, (list, tuple)):  # fit() and predict() hand all inputs over as one
             tokens, hidden = tokens
-        embedded = self.dropout(without_padding_gradient(self.embedding(tokens), tokens, 0), training=training)
+        embedded = self.dropout(without_padding_gradient(self.embedding(tokens), tokens, 0))
         states, x = self.gru_l0(embedded, initial_state=hidden[0])
-        states, hidden = self.gru_l1(self.gru_dropout(states, training=training), initial_state=hidden[1])
+        states, hidden = self.gru_l1(self.gru_dropout(states), initial_state=hidden[1])
         x = ops.stack([x, hidden])
         states = (
-            ops.matmul(
-                self.projection(self.dropout(states, training=training)), ops.transpose(self.embedding.embeddings)
-            )
-            + self.head_bias
+            ops.matmul(self.projection(self.dropout(states)), ops.transpose(self.embedding.embeddings)) + self.head_bias
         )
         return states, x
 

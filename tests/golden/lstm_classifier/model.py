@@ -49,10 +49,10 @@ class LSTMClassifier(keras.Model):
         self.dropout = layers.Dropout(0.3)
         self.classifier = layers.Dense(3)
 
-    def call(self, tokens, training=None):
-        tokens = self.lstm_l1(self.lstm_dropout(self.lstm_l0(self.embedding(tokens)), training=training))
+    def call(self, tokens, training=None):  # Keras hands it on to every layer
+        tokens = self.lstm_l1(self.lstm_dropout(self.lstm_l0(self.embedding(tokens))))
         pooled = ops.mean(tokens, axis=1)
-        return self.classifier(self.dropout(pooled, training=training))
+        return self.classifier(self.dropout(pooled))
 
     def build_from_config(self, config):
         create_variables(self)

@@ -12,15 +12,11 @@ from safetensors.numpy import load_file
 class RMSNorm(layers.Layer):
     def __init__(self, shape, **kwargs):
         super().__init__(**kwargs)
-        self.shape = shape
         self.weight = self.add_weight(name="weight", shape=(shape,), initializer="ones")
 
     def call(self, x):
         x = x * ops.rsqrt(ops.mean(ops.square(x), axis=-1, keepdims=True) + 1e-05)
         return x * self.weight
-
-    def get_config(self):
-        return {**super().get_config(), "shape": self.shape}
 
 
 @keras.saving.register_keras_serializable("mamba")

@@ -9,20 +9,15 @@ from safetensors.numpy import load_file
 
 
 @keras.saving.register_keras_serializable("mixer")
-class MlpBlock(keras.Sequential):
+class MlpBlock(layers.Layer):
     def __init__(self, units, inner_units, **kwargs):
-        super().__init__(
-            [layers.Dense(inner_units), layers.Activation("gelu"), layers.Dense(units), layers.Dropout(0.1)], **kwargs
-        )
-        self.units = units
-        self.inner_units = inner_units
+        super().__init__(**kwargs)
+        self.layers = [layers.Dense(inner_units), layers.Activation("gelu"), layers.Dense(units), layers.Dropout(0.1)]
 
-    def get_config(self):
-        return {"name": self.name, "units": self.units, "inner_units": self.inner_units}
-
-    @classmethod
-    def from_config(cls, config):
-        return cls(**config)
+    def call(self, x):
+        for layer in self.layers:
+            x = layer(x)
+        return x
 
 
 @keras.saving.register_keras_serializable("mixer")
@@ -34,11 +29,9 @@ class MixerBlock(layers.Layer):
         self.channel_norm = layers.LayerNormalization(epsilon=1e-05)
         self.channel_mixing = MlpBlock(24, 40)
 
-    def call(self, x, training=None):
-        x = x + ops.transpose(
-            self.token_mixing(ops.transpose(self.token_norm(x), (0, 2, 1)), training=training), (0, 2, 1)
-        )
-        return x + self.channel_mixing(self.channel_norm(x), training=training)
+    def call(self, x):
+        x = x + ops.transpose(self.token_mixing(ops.transpose(self.token_norm(x), (0, 2, 1))), (0, 2, 1))
+        return x + self.channel_mixing(self.channel_norm(x))
 
 
 @keras.saving.register_keras_serializable("mixer")
@@ -50,9 +43,9 @@ class MLPMixer(keras.Model):
         self.norm = layers.LayerNormalization(epsilon=1e-05)
         self.head = layers.Dense(10)
 
-    def call(self, images, training=None):
+    def call(self, images, training=None):  # Keras hands it on to every layer
         x = ops.reshape(self.stem(images), (-1, 16, 24))
-        x = self.norm(self.blocks(x, training=training))
+        x = self.norm(self.blocks(x))
         return self.head(ops.mean(x, axis=1))
 
 

@@ -9,71 +9,41 @@ from safetensors.numpy import load_file
 
 
 @keras.saving.register_keras_serializable("mobilenet_v2")
-class ConvBNReLU(keras.Sequential):
-    def __init__(self, filters=None, kernel_size=None, strides=1, padding=1, depthwise=False, **kwargs):
-        super().__init__(
-            [
-                layers.ZeroPadding2D(padding),
-                layers.DepthwiseConv2D(3, strides=strides, use_bias=False)
-                if depthwise
-                else layers.Conv2D(filters, kernel_size, strides=strides, use_bias=False),
-                layers.BatchNormalization(momentum=0.9, epsilon=1e-05),
-                layers.Activation("relu6"),
-            ],
-            **kwargs,
-        )
-        self.filters = filters
-        self.kernel_size = kernel_size
-        self.strides = strides
-        self.padding = padding
-        self.depthwise = depthwise
+class ConvBNReLU(layers.Layer):
+    def __init__(self, filters=None, kernel_size=3, strides=1, depthwise=False, **kwargs):
+        super().__init__(**kwargs)
+        self.layers = [
+            layers.ZeroPadding2D(kernel_size // 2),
+            layers.DepthwiseConv2D(kernel_size, strides=strides, use_bias=False)
+            if depthwise
+            else layers.Conv2D(filters, kernel_size, strides=strides, use_bias=False),
+            layers.BatchNormalization(momentum=0.9, epsilon=1e-05),
+            layers.Activation("relu6"),
+        ]
 
-    def get_config(self):
-        return {
-            "name": self.name,
-            "filters": self.filters,
-            "kernel_size": self.kernel_size,
-            "strides": self.strides,
-            "padding": self.padding,
-            "depthwise": self.depthwise,
-        }
-
-    @classmethod
-    def from_config(cls, config):
-        return cls(**config)
+    def call(self, x):
+        for layer in self.layers:
+            x = layer(x)
+        return x
 
 
 @keras.saving.register_keras_serializable("mobilenet_v2")
 class InvertedResidual(layers.Layer):
-    def __init__(self, filters, strides, conv_filters=None, use_residual=False, with_conv_bn_relu=False, **kwargs):
+    def __init__(self, filters, strides, conv_filters=None, use_residual=False, **kwargs):
         super().__init__(**kwargs)
-        self.filters = filters
-        self.strides = strides
-        self.conv_filters = conv_filters
         self.use_residual = use_residual
-        self.with_conv_bn_relu = with_conv_bn_relu
         self.conv = keras.Sequential(
             [
-                *([ConvBNReLU(filters=conv_filters, kernel_size=1, padding=0)] if with_conv_bn_relu else []),
+                *([ConvBNReLU(conv_filters, kernel_size=1)] if conv_filters else []),
                 ConvBNReLU(strides=strides, depthwise=True),
                 layers.Conv2D(filters, 1, use_bias=False),
                 layers.BatchNormalization(momentum=0.9, epsilon=1e-05),
             ]
         )
 
-    def call(self, x, training=None):
-        y = self.conv(x, training=training)
+    def call(self, x):
+        y = self.conv(x)
         return x + y if self.use_residual else y
-
-    def get_config(self):
-        return {
-            **super().get_config(),
-            "filters": self.filters,
-            "strides": self.strides,
-            "conv_filters": self.conv_filters,
-            "use_residual": self.use_residual,
-            "with_conv_bn_relu": self.with_conv_bn_relu,
-        }
 
 
 @keras.saving.register_keras_serializable("mobilenet_v2")
@@ -82,23 +52,23 @@ class MobileNetV2(keras.Model):
         super().__init__(**kwargs)
         self.features = keras.Sequential(
             [
-                ConvBNReLU(filters=8, kernel_size=3, strides=2),
+                ConvBNReLU(8, strides=2),
                 InvertedResidual(4, 1),
-                InvertedResidual(6, 2, conv_filters=24, with_conv_bn_relu=True),
-                InvertedResidual(6, 1, conv_filters=36, use_residual=True, with_conv_bn_relu=True),
-                InvertedResidual(8, 2, conv_filters=36, with_conv_bn_relu=True),
-                *(InvertedResidual(8, 1, conv_filters=48, use_residual=True, with_conv_bn_relu=True) for _ in range(2)),
-                InvertedResidual(12, 2, conv_filters=48, with_conv_bn_relu=True),
-                InvertedResidual(12, 1, conv_filters=72, use_residual=True, with_conv_bn_relu=True),
-                ConvBNReLU(filters=32, kernel_size=1, padding=0),
+                InvertedResidual(6, 2, conv_filters=24),
+                InvertedResidual(6, 1, conv_filters=36, use_residual=True),
+                InvertedResidual(8, 2, conv_filters=36),
+                *(InvertedResidual(8, 1, conv_filters=48, use_residual=True) for _ in range(2)),
+                InvertedResidual(12, 2, conv_filters=48),
+                InvertedResidual(12, 1, conv_filters=72, use_residual=True),
+                ConvBNReLU(32, kernel_size=1),
             ]
         )
         self.classifier = keras.Sequential([layers.Dropout(0.2), layers.Dense(10)])
 
-    def call(self, x, training=None):
-        x = self.features(x, training=training)
+    def call(self, x, training=None):  # Keras hands it on to every layer
+        x = self.features(x)
         x = ops.mean(x, axis=(1, 2))
-        return self.classifier(x, training=training)
+        return self.classifier(x)
 
 
 def build(weights=True):

@@ -12,18 +12,14 @@ from safetensors.numpy import load_file
 class BasicBlock(layers.Layer):
     def __init__(self, filters, strides=1, downsample=False, **kwargs):
         super().__init__(**kwargs)
-        self.filters = filters
-        self.strides = strides
-        self.downsample = (
-            keras.Sequential(
+        self.downsample = None
+        if downsample:
+            self.downsample = keras.Sequential(
                 [
                     layers.Conv2D(filters, 1, strides=2, use_bias=False),
                     layers.BatchNormalization(momentum=0.9, epsilon=1e-05),
                 ]
             )
-            if downsample
-            else None
-        )
         self.conv1_pad = layers.ZeroPadding2D(1)
         self.conv1 = layers.Conv2D(filters, 3, strides=strides, use_bias=False)
         self.bn1 = layers.BatchNormalization(momentum=0.9, epsilon=1e-05)
@@ -31,19 +27,11 @@ class BasicBlock(layers.Layer):
         self.conv2 = layers.Conv2D(filters, 3, use_bias=False)
         self.bn2 = layers.BatchNormalization(momentum=0.9, epsilon=1e-05)
 
-    def call(self, x, training=None):
-        identity = self.downsample(x, training=training) if self.downsample else x
-        out = ops.relu(self.bn1(self.conv1(self.conv1_pad(x)), training=training))
-        out = self.bn2(self.conv2(self.conv2_pad(out)), training=training)
+    def call(self, x):
+        identity = self.downsample(x) if self.downsample else x
+        out = ops.relu(self.bn1(self.conv1(self.conv1_pad(x))))
+        out = self.bn2(self.conv2(self.conv2_pad(out)))
         return ops.relu(out + identity)
-
-    def get_config(self):
-        return {
-            **super().get_config(),
-            "filters": self.filters,
-            "strides": self.strides,
-            "downsample": self.downsample is not None,
-        }
 
 
 @keras.saving.register_keras_serializable("resnet18")
@@ -60,18 +48,18 @@ class ResNet(keras.Model):
         self.layer4 = keras.Sequential([BasicBlock(64, strides=2, downsample=True), BasicBlock(64)])
         self.fc = layers.Dense(10)
 
-    def call(self, x, training=None):
+    def call(self, x, training=None):  # Keras hands it on to every layer
         x = self.maxpool(
             ops.pad(
-                ops.relu(self.bn1(self.conv1(self.conv1_pad(x)), training=training)),
+                ops.relu(self.bn1(self.conv1(self.conv1_pad(x)))),
                 ((0, 0), (1, 1), (1, 1), (0, 0)),
                 constant_values=float("-inf"),
             )
         )
-        x = self.layer1(x, training=training)
-        x = self.layer2(x, training=training)
-        x = self.layer3(x, training=training)
-        x = self.layer4(x, training=training)
+        x = self.layer1(x)
+        x = self.layer2(x)
+        x = self.layer3(x)
+        x = self.layer4(x)
         x = ops.reshape(ops.mean(x, axis=(1, 2), keepdims=True), (-1, 64))
         return self.fc(x)
 

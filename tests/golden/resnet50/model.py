@@ -12,18 +12,14 @@ from safetensors.numpy import load_file
 class Bottleneck(layers.Layer):
     def __init__(self, filters, strides=1, downsample=False, **kwargs):
         super().__init__(**kwargs)
-        self.filters = filters
-        self.strides = strides
-        self.downsample = (
-            keras.Sequential(
+        self.downsample = None
+        if downsample:
+            self.downsample = keras.Sequential(
                 [
                     layers.Conv2D(4 * filters, 1, strides=strides, use_bias=False),
                     layers.BatchNormalization(momentum=0.9, epsilon=1e-05),
                 ]
             )
-            if downsample
-            else None
-        )
         self.conv1 = layers.Conv2D(filters, 1, use_bias=False)
         self.bn1 = layers.BatchNormalization(momentum=0.9, epsilon=1e-05)
         self.conv2_pad = layers.ZeroPadding2D(1)
@@ -32,20 +28,12 @@ class Bottleneck(layers.Layer):
         self.conv3 = layers.Conv2D(4 * filters, 1, use_bias=False)
         self.bn3 = layers.BatchNormalization(momentum=0.9, epsilon=1e-05)
 
-    def call(self, x, training=None):
-        identity = self.downsample(x, training=training) if self.downsample else x
-        out = ops.relu(self.bn1(self.conv1(x), training=training))
-        out = ops.relu(self.bn2(self.conv2(self.conv2_pad(out)), training=training))
-        out = self.bn3(self.conv3(out), training=training)
+    def call(self, x):
+        identity = self.downsample(x) if self.downsample else x
+        out = ops.relu(self.bn1(self.conv1(x)))
+        out = ops.relu(self.bn2(self.conv2(self.conv2_pad(out))))
+        out = self.bn3(self.conv3(out))
         return ops.relu(out + identity)
-
-    def get_config(self):
-        return {
-            **super().get_config(),
-            "filters": self.filters,
-            "strides": self.strides,
-            "downsample": self.downsample is not None,
-        }
 
 
 @keras.saving.register_keras_serializable("resnet50")
@@ -66,18 +54,18 @@ class ResNet(keras.Model):
         self.layer4 = keras.Sequential([Bottleneck(64, strides=2, downsample=True), Bottleneck(64)])
         self.fc = layers.Dense(10)
 
-    def call(self, x, training=None):
+    def call(self, x, training=None):  # Keras hands it on to every layer
         x = self.maxpool(
             ops.pad(
-                ops.relu(self.bn1(self.conv1(self.conv1_pad(x)), training=training)),
+                ops.relu(self.bn1(self.conv1(self.conv1_pad(x)))),
                 ((0, 0), (1, 1), (1, 1), (0, 0)),
                 constant_values=float("-inf"),
             )
         )
-        x = self.layer1(x, training=training)
-        x = self.layer2(x, training=training)
-        x = self.layer3(x, training=training)
-        x = self.layer4(x, training=training)
+        x = self.layer1(x)
+        x = self.layer2(x)
+        x = self.layer3(x)
+        x = self.layer4(x)
         x = ops.reshape(ops.mean(x, axis=(1, 2), keepdims=True), (-1, 256))
         return self.fc(x)
 

@@ -22,8 +22,8 @@ class Encoder(layers.Layer):
         self.dropout = layers.Dropout(0.1)
         self.gru = layers.GRU(10, return_sequences=True)
 
-    def call(self, source, training=None):
-        return self.gru(self.dropout(without_padding_gradient(self.embedding(source), source, 0), training=training))
+    def call(self, source):
+        return self.gru(self.dropout(without_padding_gradient(self.embedding(source), source, 0)))
 
 
 @keras.saving.register_keras_serializable("seq2seq")
@@ -51,8 +51,8 @@ class Decoder(layers.Layer):
         self.gru = layers.GRU(12, return_sequences=True, return_state=True)
         self.out = layers.Dense(36)
 
-    def call(self, token, hidden, states, padding, training=None):
-        embedded = ops.expand_dims(self.dropout(self.embedding(token), training=training), axis=1)
+    def call(self, token, hidden, states, padding):
+        embedded = ops.expand_dims(self.dropout(self.embedding(token)), axis=1)
         query = ops.transpose(hidden, (1, 0, 2))
         context, weights = self.attention(query, states, padding)
         output, hidden = self.gru(ops.concatenate([embedded, context], axis=-1), initial_state=hidden[0])
@@ -68,11 +68,11 @@ class Seq2Seq(keras.Model):
         self.encoder = Encoder()
         self.decoder = Decoder()
 
-    def call(self, source, token=None, hidden=None, training=None):
+    def call(self, source, token=None, hidden=None, training=None):  # Keras hands it on to every layer
         if isinstance(source, (list, tuple)):  # fit() and predict() hand all inputs over as one
             source, token, hidden = source
-        states = self.encoder(source, training=training)
-        x, y, z = self.decoder(token, hidden, states, ops.equal(source, 0), training=training)
+        states = self.encoder(source)
+        x, y, z = self.decoder(token, hidden, states, ops.equal(source, 0))
         return x, y, z
 
     def build_from_config(self, config):

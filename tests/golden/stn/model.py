@@ -111,13 +111,13 @@ class STN(keras.Model):
         self.dropout = layers.Dropout(0.5)
         self.fc2 = layers.Dense(10)
 
-    def call(self, x, training=None):
+    def call(self, x, training=None):  # Keras hands it on to every layer
         x = self.transformer(x)
         x = ops.relu(self.max_pooling2d(self.conv1(x)))
-        x = ops.relu(self.max_pooling2d(self.conv2_drop(self.conv2(x), training=training)))
+        x = ops.relu(self.max_pooling2d(self.conv2_drop(self.conv2(x))))
         x = ops.reshape(x, (-1, 128))
         x = ops.relu(self.fc1(x))
-        x = self.dropout(x, training=training)
+        x = self.dropout(x)
         return self.fc2(x)
 
 

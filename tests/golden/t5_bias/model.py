@@ -29,7 +29,7 @@ class T5Attention(layers.Layer):
         self.dropout = layers.Dropout(0.1)
         self.o = layers.Dense(14, use_bias=False)
 
-    def call(self, x, position_bias, training=None):
+    def call(self, x, position_bias):
         time = ops.shape(x)[1]
         query = ops.reshape(self.q(x), (-1, time, 3, 6))
         key = ops.reshape(self.k(x), (-1, time, 3, 6))
@@ -37,7 +37,7 @@ class T5Attention(layers.Layer):
         scores = ops.matmul(ops.transpose(query, (0, 2, 1, 3)), ops.transpose(key, (0, 2, 3, 1))) + ops.transpose(
             position_bias, (2, 3, 0, 1)
         )
-        weights = self.dropout(ops.softmax(scores), training=training)
+        weights = self.dropout(ops.softmax(scores))
         return self.o(
             ops.reshape(
                 ops.transpose(ops.matmul(weights, ops.transpose(value, (0, 2, 1, 3))), (0, 2, 1, 3)), (-1, time, 18)
@@ -54,9 +54,9 @@ class T5GatedFeedForward(layers.Layer):
         self.dropout = layers.Dropout(0.1)
         self.wo = layers.Dense(14, use_bias=False)
 
-    def call(self, x, training=None):
+    def call(self, x):
         gated = ops.gelu(self.wi_0(x)) * self.wi_1(x)
-        return self.wo(self.dropout(gated, training=training))
+        return self.wo(self.dropout(gated))
 
 
 @keras.saving.register_keras_serializable("t5_bias")
@@ -69,11 +69,9 @@ class T5Block(layers.Layer):
         self.feed_forward_norm = T5LayerNorm()
         self.feed_forward = T5GatedFeedForward()
 
-    def call(self, x, position_bias, training=None):
-        x = x + self.dropout(
-            self.attention(self.attention_norm(x), position_bias, training=training), training=training
-        )
-        return x + self.dropout(self.feed_forward(self.feed_forward_norm(x), training=training), training=training)
+    def call(self, x, position_bias):
+        x = x + self.dropout(self.attention(self.attention_norm(x), position_bias))
+        return x + self.dropout(self.feed_forward(self.feed_forward_norm(x)))
 
 
 @keras.saving.register_keras_serializable("t5_bias")
@@ -86,8 +84,8 @@ class T5Encoder(keras.Model):
         self.blocks = [T5Block() for _ in range(2)]
         self.final_norm = T5LayerNorm()
 
-    def call(self, input_ids, training=None):
-        x = self.dropout(self.embed_tokens(input_ids), training=training)
+    def call(self, input_ids, training=None):  # Keras hands it on to every layer
+        x = self.dropout(self.embed_tokens(input_ids))
         position_bias = ops.arange(ops.shape(input_ids)[1], dtype="int64")
         position_bias = ops.expand_dims(position_bias, axis=0) - ops.expand_dims(position_bias, axis=1)
         y = ops.abs(position_bias)
@@ -100,8 +98,8 @@ class T5Encoder(keras.Model):
             axis=2,
         )
         for block in self.blocks:
-            x = block(x, position_bias, training=training)
-        return self.dropout(self.final_norm(x), training=training)
+            x = block(x, position_bias)
+        return self.dropout(self.final_norm(x))
 
     def build_from_config(self, config):
         create_variables(self)

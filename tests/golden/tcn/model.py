@@ -13,40 +13,26 @@ class CausalConv1d(layers.Layer):
     def __init__(self, left, dilation_rate=1, **kwargs):
         super().__init__(**kwargs)
         self.left = left
-        self.dilation_rate = dilation_rate
         self.conv = layers.Conv1D(8, 3, dilation_rate=dilation_rate)
 
     def call(self, x):
         return self.conv(ops.pad(x, [(0, 0), (self.left, 0), (0, 0)]))
-
-    def get_config(self):
-        return {**super().get_config(), "left": self.left, "dilation_rate": self.dilation_rate}
 
 
 @keras.saving.register_keras_serializable("tcn")
 class TemporalBlock(layers.Layer):
     def __init__(self, dilation_rate, left, downsample=False, **kwargs):
         super().__init__(**kwargs)
-        self.dilation_rate = dilation_rate
-        self.left = left
         self.conv1 = CausalConv1d(left, dilation_rate=dilation_rate)
         self.dropout = layers.Dropout(0.2)
         self.conv2 = CausalConv1d(left, dilation_rate=dilation_rate)
         self.downsample = layers.Conv1D(8, 1) if downsample else None
 
-    def call(self, x, training=None):
-        out = self.dropout(ops.relu(self.conv1(x)), training=training)
-        out = self.dropout(ops.relu(self.conv2(out)), training=training)
+    def call(self, x):
+        out = self.dropout(ops.relu(self.conv1(x)))
+        out = self.dropout(ops.relu(self.conv2(out)))
         residual = self.downsample(x) if self.downsample else x
         return ops.relu(out + residual)
-
-    def get_config(self):
-        return {
-            **super().get_config(),
-            "dilation_rate": self.dilation_rate,
-            "left": self.left,
-            "downsample": self.downsample is not None,
-        }
 
 
 @keras.saving.register_keras_serializable("tcn")
@@ -58,8 +44,8 @@ class TCN(keras.Model):
         )
         self.head = layers.Conv1D(5, 1)
 
-    def call(self, x, training=None):
-        return self.head(self.network(x, training=training))
+    def call(self, x, training=None):  # Keras hands it on to every layer
+        return self.head(self.network(x))
 
 
 def build(weights=True):

@@ -15,8 +15,8 @@ class PositionalEncoding(layers.Layer):
         self.encoding = self.add_weight(name="encoding", shape=(1, 512, 12), initializer="zeros", trainable=False)
         self.dropout = layers.Dropout(0.1)
 
-    def call(self, x, training=None):
-        return self.dropout(x + self.encoding[:, : ops.shape(x)[1]], training=training)
+    def call(self, x):
+        return self.dropout(x + self.encoding[:, : ops.shape(x)[1]])
 
 
 @keras.saving.register_keras_serializable("transformer")
@@ -32,13 +32,11 @@ class TransformerEncoderLayer(layers.Layer):
         self.dropout2 = layers.Dropout(0.1)
         self.norm2 = layers.LayerNormalization(epsilon=1e-05)
 
-    def call(self, src, training=None):
-        x = self.dropout1(self.self_attn(src, src, training=training), training=training)
+    def call(self, src):
+        x = self.dropout1(self.self_attn(src, src))
         src = src + x
         x = self.norm1(src)
-        x = x + self.dropout2(
-            self.linear2(self.dropout(ops.relu(self.linear1(x)), training=training)), training=training
-        )
+        x = x + self.dropout2(self.linear2(self.dropout(ops.relu(self.linear1(x)))))
         return self.norm2(x)
 
 
@@ -58,15 +56,13 @@ class TransformerDecoderLayer(layers.Layer):
         self.dropout3 = layers.Dropout(0.1)
         self.norm3 = layers.LayerNormalization(epsilon=1e-05)
 
-    def call(self, tgt, memory, training=None):
-        tgt = tgt + self.dropout1(self.self_attn(tgt, tgt, use_causal_mask=True, training=training), training=training)
+    def call(self, tgt, memory):
+        tgt = tgt + self.dropout1(self.self_attn(tgt, tgt, use_causal_mask=True))
         x = self.norm1(tgt)
-        y = self.dropout2(self.multihead_attn(x, memory, training=training), training=training)
+        y = self.dropout2(self.multihead_attn(x, memory))
         x = x + y
         x = self.norm2(x)
-        x = x + self.dropout3(
-            self.linear2(self.dropout(ops.relu(self.linear1(x)), training=training)), training=training
-        )
+        x = x + self.dropout3(self.linear2(self.dropout(ops.relu(self.linear1(x)))))
         return self.norm3(x)
 
 
@@ -77,9 +73,9 @@ class TransformerEncoder(layers.Layer):
         self.layers_ = [TransformerEncoderLayer() for _ in range(2)]
         self.norm = layers.LayerNormalization(epsilon=1e-05)
 
-    def call(self, src, training=None):
+    def call(self, src):
         for layer in self.layers_:
-            src = layer(src, training=training)
+            src = layer(src)
         return self.norm(src)
 
 
@@ -90,8 +86,8 @@ class TransformerDecoder(layers.Layer):
         self.layers_ = [TransformerDecoderLayer()]
         self.norm = layers.LayerNormalization(epsilon=1e-05)
 
-    def call(self, tgt, memory, training=None):
-        output = self.layers_[0](tgt, memory, training=training)
+    def call(self, tgt, memory):
+        output = self.layers_[0](tgt, memory)
         return self.norm(output)
 
 
@@ -102,9 +98,9 @@ class Transformer(layers.Layer):
         self.encoder = TransformerEncoder()
         self.decoder = TransformerDecoder()
 
-    def call(self, src, tgt, training=None):
-        memory = self.encoder(src, training=training)
-        return self.decoder(tgt, memory, training=training)
+    def call(self, src, tgt):
+        memory = self.encoder(src)
+        return self.decoder(tgt, memory)
 
 
 @keras.saving.register_keras_serializable("transformer")
@@ -117,16 +113,12 @@ class TranslationTransformer(keras.Model):
         self.transformer = Transformer()
         self.generator = layers.Dense(36)
 
-    def call(self, source, target=None, training=None):
+    def call(self, source, target=None, training=None):  # Keras hands it on to every layer
         if isinstance(source, (list, tuple)):  # fit() and predict() hand all inputs over as one
             source, target = source
-        source_embedded = self.positional_encoding(
-            self.source_embedding(source) * 3.4641016151377544, training=training
-        )
-        target_embedded = self.positional_encoding(
-            self.target_embedding(target) * 3.4641016151377544, training=training
-        )
-        decoded = self.transformer(source_embedded, target_embedded, training=training)
+        source_embedded = self.positional_encoding(self.source_embedding(source) * 3.4641016151377544)
+        target_embedded = self.positional_encoding(self.target_embedding(target) * 3.4641016151377544)
+        decoded = self.transformer(source_embedded, target_embedded)
         return self.generator(decoded)
 
     def build_from_config(self, config):

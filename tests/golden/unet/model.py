@@ -61,74 +61,57 @@ def resize_linear(x, size=None, scale=None, coordinates="half_pixel"):
 
 
 @keras.saving.register_keras_serializable("unet")
-class DoubleConv(keras.Sequential):
+class DoubleConv(layers.Layer):
     def __init__(self, filters, **kwargs):
-        super().__init__(
-            [
-                layers.Conv2D(filters, 3, padding="same", use_bias=False),
-                layers.BatchNormalization(momentum=0.9, epsilon=1e-05),
-                layers.ReLU(),
-                layers.Conv2D(filters, 3, padding="same", use_bias=False),
-                layers.BatchNormalization(momentum=0.9, epsilon=1e-05),
-                layers.ReLU(),
-            ],
-            **kwargs,
-        )
-        self.filters = filters
+        super().__init__(**kwargs)
+        self.layers = [
+            layers.Conv2D(filters, 3, padding="same", use_bias=False),
+            layers.BatchNormalization(momentum=0.9, epsilon=1e-05),
+            layers.ReLU(),
+            layers.Conv2D(filters, 3, padding="same", use_bias=False),
+            layers.BatchNormalization(momentum=0.9, epsilon=1e-05),
+            layers.ReLU(),
+        ]
 
-    def get_config(self):
-        return {"name": self.name, "filters": self.filters}
-
-    @classmethod
-    def from_config(cls, config):
-        return cls(**config)
+    def call(self, x):
+        for layer in self.layers:
+            x = layer(x)
+        return x
 
 
 @keras.saving.register_keras_serializable("unet")
 class Down(layers.Layer):
     def __init__(self, filters, **kwargs):
         super().__init__(**kwargs)
-        self.filters = filters
         self.pool = layers.MaxPooling2D(2, strides=2)
         self.conv = DoubleConv(filters)
 
-    def call(self, x, training=None):
-        return self.conv(self.pool(x), training=training)
-
-    def get_config(self):
-        return {**super().get_config(), "filters": self.filters}
+    def call(self, x):
+        return self.conv(self.pool(x))
 
 
 @keras.saving.register_keras_serializable("unet")
 class Up(layers.Layer):
     def __init__(self, filters, **kwargs):
         super().__init__(**kwargs)
-        self.filters = filters
         self.up_1 = layers.Conv2D(filters, 1)
         self.conv = DoubleConv(filters)
 
-    def call(self, x, skip, training=None):
+    def call(self, x, skip):
         x = ops.concatenate([skip, self.up_1(resize_linear(x, scale=(2.0, 2.0)))], axis=3)
-        return self.conv(x, training=training)
-
-    def get_config(self):
-        return {**super().get_config(), "filters": self.filters}
+        return self.conv(x)
 
 
 @keras.saving.register_keras_serializable("unet")
 class UpVariant(layers.Layer):
     def __init__(self, filters, **kwargs):
         super().__init__(**kwargs)
-        self.filters = filters
         self.up = layers.Conv2DTranspose(filters, 2, strides=2)
         self.conv = DoubleConv(filters)
 
-    def call(self, x, skip, training=None):
+    def call(self, x, skip):
         x = ops.concatenate([skip, self.up(x)], axis=3)
-        return self.conv(x, training=training)
-
-    def get_config(self):
-        return {**super().get_config(), "filters": self.filters}
+        return self.conv(x)
 
 
 @keras.saving.register_keras_serializable("unet")
@@ -146,16 +129,16 @@ class UNet(keras.Model):
         self.up4 = Up(4)
         self.outc = layers.Conv2D(2, 1)
 
-    def call(self, x, training=None):
-        x1 = self.inc(x, training=training)
-        x2 = self.down1(x1, training=training)
-        x3 = self.down2(x2, training=training)
-        x4 = self.down3(x3, training=training)
-        x = self.down4(x4, training=training)
-        x = self.up1(x, x4, training=training)
-        x = self.up2(x, x3, training=training)
-        x = self.up3(x, x2, training=training)
-        x = self.up4(x, x1, training=training)
+    def call(self, x, training=None):  # Keras hands it on to every layer
+        x1 = self.inc(x)
+        x2 = self.down1(x1)
+        x3 = self.down2(x2)
+        x4 = self.down3(x3)
+        x = self.down4(x4)
+        x = self.up1(x, x4)
+        x = self.up2(x, x3)
+        x = self.up3(x, x2)
+        x = self.up4(x, x1)
         return self.outc(x)
 
 

@@ -12,54 +12,13 @@ from safetensors.numpy import load_file
 class VGG(keras.Model):
     def __init__(self, **kwargs):
         super().__init__(**kwargs)
-        self.features = keras.Sequential(
-            [
-                layers.Conv2D(4, 3, padding="same"),
-                layers.BatchNormalization(momentum=0.9, epsilon=1e-05),
-                layers.ReLU(),
-                layers.Conv2D(4, 3, padding="same"),
-                layers.BatchNormalization(momentum=0.9, epsilon=1e-05),
-                layers.ReLU(),
-                layers.MaxPooling2D(2, strides=2),
-                layers.Conv2D(8, 3, padding="same"),
-                layers.BatchNormalization(momentum=0.9, epsilon=1e-05),
-                layers.ReLU(),
-                layers.Conv2D(8, 3, padding="same"),
-                layers.BatchNormalization(momentum=0.9, epsilon=1e-05),
-                layers.ReLU(),
-                layers.MaxPooling2D(2, strides=2),
-                layers.Conv2D(12, 3, padding="same"),
-                layers.BatchNormalization(momentum=0.9, epsilon=1e-05),
-                layers.ReLU(),
-                layers.Conv2D(12, 3, padding="same"),
-                layers.BatchNormalization(momentum=0.9, epsilon=1e-05),
-                layers.ReLU(),
-                layers.Conv2D(12, 3, padding="same"),
-                layers.BatchNormalization(momentum=0.9, epsilon=1e-05),
-                layers.ReLU(),
-                layers.MaxPooling2D(2, strides=2),
-                layers.Conv2D(16, 3, padding="same"),
-                layers.BatchNormalization(momentum=0.9, epsilon=1e-05),
-                layers.ReLU(),
-                layers.Conv2D(16, 3, padding="same"),
-                layers.BatchNormalization(momentum=0.9, epsilon=1e-05),
-                layers.ReLU(),
-                layers.Conv2D(16, 3, padding="same"),
-                layers.BatchNormalization(momentum=0.9, epsilon=1e-05),
-                layers.ReLU(),
-                layers.MaxPooling2D(2, strides=2),
-                layers.Conv2D(16, 3, padding="same"),
-                layers.BatchNormalization(momentum=0.9, epsilon=1e-05),
-                layers.ReLU(),
-                layers.Conv2D(16, 3, padding="same"),
-                layers.BatchNormalization(momentum=0.9, epsilon=1e-05),
-                layers.ReLU(),
-                layers.Conv2D(16, 3, padding="same"),
-                layers.BatchNormalization(momentum=0.9, epsilon=1e-05),
-                layers.ReLU(),
-                layers.MaxPooling2D(2, strides=2),
-            ]
-        )
+        self.features = keras.Sequential()
+        for filters, count in ((4, 2), (8, 2), (12, 3), (16, 3), (16, 3)):
+            for _ in range(count):
+                self.features.add(layers.Conv2D(filters, 3, padding="same"))
+                self.features.add(layers.BatchNormalization(momentum=0.9, epsilon=1e-05))
+                self.features.add(layers.ReLU())
+            self.features.add(layers.MaxPooling2D(2, strides=2))
         self.classifier = keras.Sequential(
             [
                 layers.Dense(32),
@@ -72,10 +31,10 @@ class VGG(keras.Model):
             ]
         )
 
-    def call(self, x, training=None):
-        x = self.features(x, training=training)
+    def call(self, x, training=None):  # Keras hands it on to every layer
+        x = self.features(x)
         x = ops.reshape(x, (-1, 64))
-        return self.classifier(x, training=training)
+        return self.classifier(x)
 
 
 def build(weights=True):

@@ -47,8 +47,8 @@ class MLP(layers.Layer):
         self.fc2 = layers.Dense(24)
         self.drop = layers.Dropout(0.1)
 
-    def call(self, x, training=None):
-        return self.drop(self.fc2(ops.gelu(self.fc1(x), approximate=False)), training=training)
+    def call(self, x):
+        return self.drop(self.fc2(ops.gelu(self.fc1(x), approximate=False)))
 
 
 @keras.saving.register_keras_serializable("vit_tiny")
@@ -60,9 +60,9 @@ class Block(layers.Layer):
         self.norm2 = layers.LayerNormalization(epsilon=1e-06)
         self.mlp = MLP()
 
-    def call(self, x, training=None):
+    def call(self, x):
         x = x + self.attn(self.norm1(x))
-        return x + self.mlp(self.norm2(x), training=training)
+        return x + self.mlp(self.norm2(x))
 
 
 @keras.saving.register_keras_serializable("vit_tiny")
@@ -76,11 +76,11 @@ class VisionTransformer(keras.Model):
         self.norm = layers.LayerNormalization(epsilon=1e-06)
         self.head = layers.Dense(10)
 
-    def call(self, images, training=None):
+    def call(self, images, training=None):  # Keras hands it on to every layer
         x = self.patch_embed(images)
         cls_token = ops.broadcast_to(self.cls_token, (ops.shape(images)[0], 1, 24))
         x = ops.concatenate([cls_token, x], axis=1) + self.pos_embed
-        x = self.norm(self.blocks(x, training=training))
+        x = self.norm(self.blocks(x))
         return self.head(x[:, 0])
 
 

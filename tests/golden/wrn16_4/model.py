@@ -12,8 +12,6 @@ from safetensors.numpy import load_file
 class WideBlock(layers.Layer):
     def __init__(self, filters, strides=1, shortcut=False, **kwargs):
         super().__init__(**kwargs)
-        self.filters = filters
-        self.strides = strides
         self.bn1 = layers.BatchNormalization(momentum=0.9, epsilon=1e-05)
         self.shortcut = layers.Conv2D(filters, 1, strides=strides, use_bias=False) if shortcut else None
         self.conv1_pad = layers.ZeroPadding2D(1)
@@ -23,20 +21,12 @@ class WideBlock(layers.Layer):
         self.conv2_pad = layers.ZeroPadding2D(1)
         self.conv2 = layers.Conv2D(filters, 3, use_bias=False)
 
-    def call(self, x, training=None):
-        out = ops.relu(self.bn1(x, training=training))
+    def call(self, x):
+        out = ops.relu(self.bn1(x))
         identity = self.shortcut(out) if self.shortcut else x
-        out = ops.relu(self.bn2(self.conv1(self.conv1_pad(out)), training=training))
-        out = self.conv2(self.conv2_pad(self.dropout(out, training=training)))
+        out = ops.relu(self.bn2(self.conv1(self.conv1_pad(out))))
+        out = self.conv2(self.conv2_pad(self.dropout(out)))
         return out + identity
-
-    def get_config(self):
-        return {
-            **super().get_config(),
-            "filters": self.filters,
-            "strides": self.strides,
-            "shortcut": self.shortcut is not None,
-        }
 
 
 @keras.saving.register_keras_serializable("wrn16_4")
@@ -50,12 +40,12 @@ class WideResNet(keras.Model):
         self.bn = layers.BatchNormalization(momentum=0.9, epsilon=1e-05)
         self.fc = layers.Dense(10)
 
-    def call(self, x, training=None):
+    def call(self, x, training=None):  # Keras hands it on to every layer
         x = self.conv1(x)
-        x = self.group1(x, training=training)
-        x = self.group2(x, training=training)
-        x = self.group3(x, training=training)
-        x = ops.relu(self.bn(x, training=training))
+        x = self.group1(x)
+        x = self.group2(x)
+        x = self.group3(x)
+        x = ops.relu(self.bn(x))
         x = ops.mean(x, axis=(1, 2))
         return self.fc(x)
 
