@@ -16,13 +16,15 @@ from porter.converters.codegen import helpers
 from porter.converters.codegen.body import Variable
 from porter.converters.codegen.classes import Program, plan
 from porter.converters.codegen.context import Context
+from porter.converters.codegen.functions import Function, function_of, own_reads
 from porter.converters.codegen.identifiers import identifier
-from porter.converters.codegen.nodes import Ref, Weight, call, walk
+from porter.converters.codegen.nodes import Ref, Weight, call
 from porter.converters.codegen.source import ClassWriter
 from porter.converters.codegen.tree import Statement, call_tree, needed_statements
 from porter.converters.graph import layout, sizes
 from porter.converters.graph.canonical import canonicalize
 from porter.converters.graph.derived import find_weights
+from porter.converters.graph.nesting import everywhere, subgraphs
 from porter.converters.opset import MODULES, SCOPE, SOURCE
 from porter.converters.problems import Problem
 from porter.converters.targets.table import Binding, CannotBind, Target
@@ -127,7 +129,7 @@ def _run_idioms(model: ir.Model) -> None:
 
 def _refuse_missing(model: ir.Model, table: Target) -> None:
     missing: dict[str, Counter[str]] = defaultdict(Counter)
-    for node in table.missing(iter(model.graph)):
+    for node in table.missing(everywhere(model.graph)):
         scope = json.loads(node.metadata_props.get(SCOPE, "[]"))
         missing[f"{node.domain + '::' if node.domain else ''}{node.op_type}"][scope[-1][0] if scope else ""] += 1
     if missing:
@@ -177,12 +179,20 @@ def _bound(
         try:
             if not table.rules.get((node.domain, node.op_type)):
                 raise CannotBind("there is no rule for it")
-            return table.bind(node, Binding(weights, known_sizes, shared))
+            return table.bind(node, Binding(weights, known_sizes, shared, function))
         except CannotBind as reason:
             problems.append(Problem(table.name, node.op_type, path, _where(node), str(reason)))
             # What it reads is bound all the same, so that every problem is found at once.
             reads = [v for v in node.inputs if v is not None and v not in weights and v not in known_sizes]
-            return call(node.op_type, *(Ref(value) for value in reads))
+            inner = [function(name, graph) for name, graph in subgraphs(node).items()]
+            return call(node.op_type, *(Ref(value) for value in reads), *inner)
+
+    made: dict[ir.Graph, Function] = {}
+
+    def function(name: str, graph: ir.Graph) -> Function:
+        if graph not in made:  # bound once, though several rules may look at it
+            made[graph] = function_of(graph, name, lambda inner, outputs: needed_statements(inner, bind, outputs))
+        return made[graph]
 
     statements = needed_statements(model.graph, bind)
     return statements, list(reversed(problems))
@@ -205,7 +215,7 @@ def _owners(model: ir.Model, weights: dict[ir.Value, Weight]) -> dict[str, str |
     ways, or is not the first to use it, when its layer might not have been built yet: then it is a variable of its own.
     """
     users: dict[str, dict[str, set[Any]]] = defaultdict(lambda: defaultdict(set))
-    for node in model.graph:
+    for node in everywhere(model.graph):
         if node.outputs[0] in weights:
             continue
         for position, value in enumerate(node.inputs):
@@ -229,10 +239,10 @@ def _owners(model: ir.Model, weights: dict[ir.Value, Weight]) -> dict[str, str |
 
 def _readers(statements: Sequence[Statement]) -> dict[ir.Value, list[Statement]]:
     readers: dict[ir.Value, list[Statement]] = defaultdict(list)
-    for statement in statements:
-        for part in walk(statement.expr):
-            if isinstance(part, Ref):
-                readers[part.value].append(statement)
+    for outer in statements:
+        for statement in (outer, *outer.inner()):
+            for value in own_reads(statement.expr):
+                readers[value].append(statement)
     return readers
 
 

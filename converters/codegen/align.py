@@ -6,7 +6,8 @@ from typing import Any
 
 from porter.converters.codegen.body import Body
 from porter.converters.codegen.nodes import Expr, Items, Literal
-from porter.converters.codegen.normal import Construct, IfPresent, Line, Local, Loop, Repeat, SizeOf
+from porter.converters.codegen.normal import Block, Construct, IfPresent, Line, Local, Loop, Repeat, SizeOf
+from porter.converters.codegen.subgraphs import align_blocks, outline
 
 
 class Differ(Exception):
@@ -23,6 +24,8 @@ def shell(expr: Expr) -> Any:
         return ("loop", expr.heads, len(expr.lines), len(expr.carried))
     if isinstance(expr, SizeOf):
         return ("size", expr.axis)
+    if isinstance(expr, Block):
+        return outline(expr)
     if isinstance(expr, IfPresent):
         return ("if", expr.path)
     blank = tuple(Local(0) for _ in expr.children())
@@ -58,6 +61,7 @@ def aligned_lines(lead: Body, body: Body, *, from_end: bool) -> tuple[list[Line 
         numbers.update(zip(own.outputs, line.outputs, strict=True))
         if isinstance(line.expr, Loop) and isinstance(own.expr, Loop):
             _align_loop(line.expr, own.expr, numbers)
+        align_blocks(line.expr, own.expr, numbers)
         result[place] = own
     return result, numbers
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -9,6 +11,7 @@ import onnx_ir as ir
 
 from porter.converters import weights as wx
 from porter.converters.codegen.context import Context, owner_of, within
+from porter.converters.codegen.functions import Function
 from porter.converters.codegen.identifiers import identifier, snake_case
 from porter.converters.codegen.nodes import (
     Apply,
@@ -28,6 +31,7 @@ from porter.converters.codegen.nodes import (
 from porter.converters.codegen.normal import Attribute, Construct, Invoke, Line, Local
 from porter.converters.codegen.scope_sizes import SizeFinder
 from porter.converters.codegen.signatures import argument_names, author_names, flattened, interface
+from porter.converters.codegen.subgraphs import block
 from porter.converters.codegen.tree import Call, Statement
 from porter.converters.numbers import shortest
 from porter.converters.opset import EXACT
@@ -83,17 +87,14 @@ class BodyBuilder:
         inputs, outputs = interface(self.context, self.call)
         self.body.arguments = argument_names(self.context, self.call, inputs)
         for value in inputs:
-            self.body.inputs.append(self._number(value))
+            self.body.inputs.append(self.number(value))
             self.sizes.learn(Local(self.numbers[value]), dims(value) if value.shape is not None else ())
-        for item in flattened(self.context, self.call):
-            if isinstance(item, Statement):
-                self._statement(item)
-            else:
-                self._child(item)
+        for item in flattened(self.context, self.call.items):
+            self.item(item)
         for value in outputs:
             if value in self.context.weights and value not in self.numbers:
                 self._define([value], self._given_out(self.context.weights[value]), [])
-        self.body.outputs = [self._number(value) for value in outputs]
+        self.body.outputs = [self.number(value) for value in outputs]
         return self.body
 
     def _given_out(self, weight: Weight) -> Expr:
@@ -103,11 +104,29 @@ class BodyBuilder:
             return self.context.dialect.array(constant, weight.dtype)
         return self.context.dialect.structural("tensor", self.access(weight.expr, weight))
 
-    def _number(self, value: ir.Value) -> int:
+    def item(self, item: Statement | Call) -> None:
+        """Write one item of a call."""
+        if isinstance(item, Statement):
+            self._statement(item)
+        else:
+            self._child(item)
+
+    @contextmanager
+    def inside(self) -> Iterator[list[Line]]:
+        """The lines of a function inside the method; the sizes that are learned in it are not known after it."""
+        lines, sizes = self.body.lines, self.sizes
+        self.body.lines, self.sizes = [], sizes.copy()
+        try:
+            yield self.body.lines
+        finally:
+            self.body.lines, self.sizes = lines, sizes
+
+    def number(self, value: ir.Value) -> int:
+        """The number of a value in this body."""
         return self.numbers.setdefault(value, len(self.numbers))
 
     def _define(self, values: list[ir.Value], expr: Expr, frames: list[list[Any]]) -> None:
-        numbers = tuple(self._number(value) for value in values)
+        numbers = tuple(self.number(value) for value in values)
         names, where = author_names(self.context, self.call, frames)
         self.body.lines.append(Line(numbers, expr, names, where))
         for value, number in zip(values, numbers, strict=True):
@@ -115,7 +134,7 @@ class BodyBuilder:
                 self.sizes.learn(Local(number), dims(value))
 
     def _statement(self, statement: Statement) -> None:
-        expr = transform(statement.expr, lambda part: self._localized(part, statement))
+        expr = transform(statement.expr, lambda part: self.localized(part, statement))
         expr = transform(expr, self.context.dialect.simplified)
         if self.functions_as_layers and statement.path != self.call.path:
             expr = self._as_attribute(expr, statement)
@@ -139,7 +158,10 @@ class BodyBuilder:
         self.body.definitions[path] = construct
         return Invoke(path, (value,))
 
-    def _localized(self, part: Expr, statement: Statement) -> Expr | None:
+    def localized(self, part: Expr, statement: Statement) -> Expr | None:
+        """A part of a statement's expression as this body sees it; None where it stays as it is."""
+        if isinstance(part, Function):
+            return block(self, part, statement)
         if isinstance(part, Ref):
             return self.value(part.value)
         if isinstance(part, Weight):
@@ -156,7 +178,7 @@ class BodyBuilder:
         """A value as this body sees it: a local, a constant, or a parameter."""
         weight = self.context.weights.get(value)
         if weight is None or value in self.numbers:
-            return Local(self._number(value))
+            return Local(self.number(value))
         constant = weight.array()
         if constant is not None and constant.size <= _LITERAL_LIMIT:
             if constant.size == 1 and constant.ndim == 0:
@@ -165,6 +187,15 @@ class BodyBuilder:
                 return Literal(shortest(number) if weight.dtype == ir.DataType.FLOAT else number)
             return self.context.dialect.array(constant, weight.dtype)
         return self.access(weight.expr, weight)
+
+    def tensor(self, value: ir.Value) -> Expr:
+        """A value where a mere number will not do: what a function returns has one type in all branches and turns."""
+        weight = self.context.weights.get(value)
+        constant = weight.array() if weight is not None else None
+        found = self.value(value)
+        if constant is None or not isinstance(found, Literal):
+            return found
+        return self.context.dialect.array(constant, weight.dtype)
 
     # ---- layers ----
 

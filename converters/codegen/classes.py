@@ -56,10 +56,9 @@ class _Inline(Exception):
 
 
 def _calls(node: Call) -> Iterator[Call]:
-    for item in node.items:
-        if isinstance(item, Call):
-            yield item
-            yield from _calls(item)
+    for item in node.calls():
+        yield item
+        yield from _calls(item)
 
 
 def _library_leaves(context: Context, root: Call) -> set[str]:
@@ -115,8 +114,7 @@ class _Planner:
         return self._program()
 
     def _height(self, node: Call) -> int:
-        inner = [self._height(item) for item in node.items if isinstance(item, Call)]
-        return 1 + max(inner, default=0)
+        return 1 + max(map(self._height, node.calls()), default=0)
 
     def _self_nested(self) -> set[str]:
         found: set[str] = set()
@@ -124,9 +122,8 @@ class _Planner:
         def visit(node: Call, above: frozenset[str]) -> None:
             if node.cls in above:
                 found.add(node.cls)
-            for item in node.items:
-                if isinstance(item, Call):
-                    visit(item, above | {node.cls})
+            for item in node.calls():
+                visit(item, above | {node.cls})
 
         visit(self.root, frozenset())
         return found

@@ -6,7 +6,8 @@ from collections import Counter
 from dataclasses import replace
 
 from porter.converters.codegen.nodes import Expr, Literal, transform, walk
-from porter.converters.codegen.normal import Attribute, IfPresent, Invoke, Line, Local, Loop, SizeOf
+from porter.converters.codegen.normal import Attribute, Block, IfPresent, Invoke, Line, Local, Loop, SizeOf
+from porter.converters.codegen.subgraphs import blocks_in
 
 # Beyond this many parts a nested expression stops reading well.
 _LIMIT = 16
@@ -31,11 +32,19 @@ def inline(lines: list[Line], outputs: list[int]) -> list[Line]:
         if isinstance(line.expr, Loop):
             kept = [after for _, after in line.expr.carried]
             line = replace(line, expr=replace(line.expr, lines=tuple(inline(list(line.expr.lines), kept))))
+        line = replace(line, expr=transform(line.expr, lambda part: _short(part) if isinstance(part, Block) else None))
         while result and _nests(result[-1], line, uses):
             inner = result.pop()
             line = replace(line, expr=_nested(inner, line.expr))
         result.append(line)
     return result
+
+
+def _short(block: Block) -> Block:
+    """A function with its own statements merged, the last ones into what it returns."""
+    where = block.lines[-1].where if block.lines else None
+    *lines, last = inline([*block.lines, Line((), block.result, (), where)], [])
+    return replace(block, lines=tuple(lines), result=last.expr)
 
 
 def _nests(inner: Line, outer: Line, uses: Counter[int]) -> bool:
@@ -49,8 +58,8 @@ def _nests(inner: Line, outer: Line, uses: Counter[int]) -> bool:
     read = [part for part in walk(outer.expr) if isinstance(part, Local) and part.number == inner.outputs[0]]
     if not read or any(isinstance(part, SizeOf) and part.base in read for part in walk(outer.expr)):
         return False
-    if _items(inner.expr, outer.expr):
-        return False
+    if _items(inner.expr, outer.expr) or any(part in read for block in blocks_in(outer.expr) for part in walk(block)):
+        return False  # in a function it would be computed in one branch only, or in every turn
     if inner.where != outer.where or inner.where is None:
         return inner.where is None and _weight(inner.expr) <= 3 and _weight(outer.expr) <= 6
     return _weight(inner.expr) + _weight(outer.expr) <= _LIMIT and _depth(inner.expr) + _depth(outer.expr) <= 6

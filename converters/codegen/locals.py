@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import replace
 
 from porter.converters.codegen.identifiers import identifier, is_builtin
 from porter.converters.codegen.nodes import Expr, walk
-from porter.converters.codegen.normal import Invoke, Line, Local, Loop
+from porter.converters.codegen.normal import Block, Invoke, Line, Local, Loop, SizeOf
+from porter.converters.codegen.subgraphs import Head, name_blocks
 
 # For a branch that the author did not name.
 _VOCABULARY = ("x", "y", "z", "u", "v", "w")
@@ -18,10 +19,19 @@ _SHORTCUTS = ("downsample", "shortcut", "skip", "residual", "identity")
 class LocalNames:
     """Assigns a name to every value of a body, statement by statement."""
 
+    vocabulary = _VOCABULARY
+
     def __init__(
-        self, arguments: Iterable[tuple[int, str]], lines: list[Line], outputs: list[int], reserved: frozenset[str]
+        self,
+        arguments: Iterable[tuple[int, str]],
+        lines: list[Line],
+        outputs: list[int],
+        reserved: frozenset[str],
+        outer: LocalNames | None = None,
     ) -> None:
-        self.names: dict[int, str] = {}
+        self.names: dict[int, str] = dict(outer.names) if outer is not None else {}
+        self.functions: dict[int, Head] = outer.functions if outer is not None else {}  # by id of the function
+        self._sizes: dict[tuple[Expr, int], int] = {}  # (value, axis) -> the number of its size, where that has a line
         self.reserved = reserved
         self._last_read: dict[int, int] = {}
         self._live: dict[str, int] = {}
@@ -34,6 +44,10 @@ class LocalNames:
             for part in walk(line.expr):
                 if isinstance(part, Local):
                     self._last_read[part.number] = index
+                elif isinstance(part, SizeOf) and (part.base, part.axis) in self._sizes:
+                    self._last_read[self._sizes[part.base, part.axis]] = index
+            if isinstance(line.expr, SizeOf):
+                self._sizes[line.expr.base, line.expr.axis] = line.outputs[0]
         for number in outputs:
             self._last_read[number] = flat
         for index, line in enumerate(lines):
@@ -41,6 +55,39 @@ class LocalNames:
 
     def __call__(self, number: int) -> str:
         return self.names[number]
+
+    @property
+    def live(self) -> set[str]:
+        """The names of values that are still to be read."""
+        return set(self._live)
+
+    def read_by(self, inner: Block) -> frozenset[str]:
+        """The names around a function that it reads, those of sizes too."""
+        found = set()
+        for part in walk(inner):
+            number = self._sizes.get((part.base, part.axis)) if isinstance(part, SizeOf) else None
+            for read in (number, part.number if isinstance(part, Local) else None):
+                if read in self.names:
+                    found.add(self.names[read])
+        return frozenset(found)
+
+    def name_inside(self, inner: Block, arguments: Mapping[int, str], taken: frozenset[str] | set[str]) -> None:
+        """Name the values of a function, which are never called like one of `taken`."""
+        results = [part.number for part in walk(inner.result) if isinstance(part, Local)]
+        names = LocalNames(arguments.items(), list(inner.lines), results, self.reserved | taken, self)
+        name_blocks(names, Line((), inner.result))
+        self.names.update(names.names)
+
+    def free(self, wanted: Iterable[str], taken: set[str]) -> str:
+        """The first of `wanted` that is free where `taken` is in use; else the last with a number."""
+        wanted = list(wanted)
+        for name in wanted:
+            if name not in taken and name not in self.reserved and not is_builtin(name):
+                return name
+        count = 2
+        while f"{wanted[-1]}{count}" in taken | self.reserved:
+            count += 1
+        return f"{wanted[-1]}{count}"
 
     def _dying(self, line: Line, index: int) -> list[str]:
         """Names whose values are read here for the last time, in the order of reading."""
@@ -53,6 +100,7 @@ class LocalNames:
 
     def _assign(self, line: Line, index: int) -> None:
         dying = self._dying(line, index)
+        name_blocks(self, line)
         if isinstance(line.expr, Loop):
             self._assign_loop(line, line.expr, index)
             return

@@ -167,6 +167,29 @@ class Line:
 
 
 @dataclass(frozen=True)
+class Block(Expr):
+    """A function inside a method.
+
+    `parameters` are the numbers of what it takes, a tuple of them where several come as one argument. `names` are the
+    author's for these, `like` the numbers of the values that they have at first.
+    """
+
+    name: str = field(compare=False)
+    parameters: tuple[int | tuple[int, ...], ...]
+    lines: tuple[Line, ...]
+    result: Expr
+    names: tuple[str, ...] = field(default=(), compare=False)
+    like: tuple[int | None, ...] = field(default=(), compare=False)
+
+    def children(self) -> tuple[Expr, ...]:
+        return (*(line.expr for line in self.lines), self.result)
+
+    def rebuilt(self, children: tuple[Expr, ...]) -> Expr:
+        lines = tuple(replace(line, expr=expr) for line, expr in zip(self.lines, children[:-1], strict=True))
+        return replace(self, lines=lines, result=children[-1])
+
+
+@dataclass(frozen=True)
 class Loop(Expr):
     """`for item, … in zip(self.<head>, …):` over lists of layers.
 

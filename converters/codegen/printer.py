@@ -13,6 +13,7 @@ from porter.converters.codegen.nodes import Binary, Call, Expr, Index, Items, Li
 from porter.converters.codegen.normal import (
     MISSING,
     Attribute,
+    Block,
     Choice,
     Construct,
     IfPresent,
@@ -23,6 +24,7 @@ from porter.converters.codegen.normal import (
     SizeOf,
     Some,
 )
+from porter.converters.codegen.subgraphs import Head, as_lambda, lambda_text
 
 _PRECEDENCE = {"**": 5, "*": 4, "/": 4, "//": 4, "%": 4, "+": 3, "-": 3}
 _COMPARING = {"<", ">", "<=", ">=", "==", "!="}
@@ -64,6 +66,13 @@ class Printer:
         self.local = local
         self.classes = classes or {}
         self.sizes: dict[tuple[Expr, int], str] = {}
+        self.functions: Mapping[int, Head] = {}  # by id of a function inside the method
+
+    def result(self, expr: Expr) -> str:
+        """What stands behind `return`: several values without brackets."""
+        if isinstance(expr, Items) and expr.brackets == "()" and len(expr.items) > 1:
+            return ", ".join(self.text(item) for item in expr.items)
+        return self.text(expr)
 
     def text(self, expr: Expr, parent: int = 0) -> str:
         """The expression; `parent` is the precedence of what stands around it."""
@@ -82,6 +91,8 @@ class Printer:
                 return name if factor == 1 else self._wrapped(f"{factor} * {name}", 4, parent)
             case Attribute(path=path, slot=slot):
                 return self.path(path) + (f".{slot}" if slot else "")
+            case Block():
+                return lambda_text(self, expr) if as_lambda(expr) else self.functions[id(expr)].name
             case Invoke():
                 return self._invoke(expr)
             case Construct():

@@ -12,8 +12,12 @@ from porter.errors import UnsupportedError
 class SizeFinder:
     """Remembers where each symbolic size can be read."""
 
-    def __init__(self) -> None:
-        self._known: dict[str, SizeOf] = {}
+    def __init__(self, known: dict[str, SizeOf] | None = None) -> None:
+        self._known: dict[str, SizeOf] = known or {}
+
+    def copy(self) -> SizeFinder:
+        """One that knows the same and learns for itself."""
+        return SizeFinder(dict(self._known))
 
     def learn(self, value: Local, shape: tuple[int | str, ...]) -> None:
         """A value with `shape` is in scope from now on; the first value with a size is the one that is asked."""

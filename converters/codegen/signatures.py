@@ -9,37 +9,31 @@ from typing import Any
 import onnx_ir as ir
 
 from porter.converters.codegen.context import Context, owner_of, within
+from porter.converters.codegen.functions import reads
 from porter.converters.codegen.identifiers import identifier
-from porter.converters.codegen.nodes import Ref, walk
 from porter.converters.codegen.tree import Call, Statement
 from porter.converters.graph.orders import NAMES
 
 
-def flattened(context: Context, node: Call) -> Iterator[Statement | Call]:
-    """A call's items with the inlined inner calls spliced in."""
-    for item in node.items:
+def flattened(context: Context, items: list[Statement | Call]) -> Iterator[Statement | Call]:
+    """Items of a call with the inlined inner calls spliced in."""
+    for item in items:
         if isinstance(item, Call) and item.path in context.inlined:
-            yield from flattened(context, item)
+            yield from flattened(context, item.items)
         else:
             yield item
-
-
-def _reads(context: Context, statement: Statement) -> Iterator[ir.Value]:
-    for part in walk(statement.expr):
-        if isinstance(part, Ref):
-            yield part.value
 
 
 def interface(context: Context, node: Call) -> tuple[list[ir.Value], list[ir.Value]]:
     """The values that a call takes and gives, in the order of the module's own signature where that is known."""
     statements = list(node.statements())
-    defined = {value for statement in statements for value in statement.outputs}
+    defined = {value for statement in statements for value in statement.defines()}
     if not node.path:
         return list(context.graph.inputs), list(context.graph.outputs)
     inside = {id(statement) for statement in statements}
     inputs: dict[ir.Value, None] = {}
     for statement in statements:
-        for value in _reads(context, statement):
+        for value in reads(statement.expr):
             if value not in defined and _comes_from_outside(context, value, node):
                 inputs[value] = None
     outputs = [

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import replace
+from itertools import count
 
 from porter.converters.codegen.arguments import Argument
 from porter.converters.codegen.body import Path
@@ -12,6 +14,7 @@ from porter.converters.codegen.locals import LocalNames
 from porter.converters.codegen.nodes import Expr, Items, walk
 from porter.converters.codegen.normal import (
     MISSING,
+    Block,
     Choice,
     Construct,
     IfPresent,
@@ -24,6 +27,7 @@ from porter.converters.codegen.normal import (
 )
 from porter.converters.codegen.printer import Printer, literal
 from porter.converters.codegen.series import Series, in_series
+from porter.converters.codegen.subgraphs import blocks_in, defined, definitions
 from porter.converters.codegen.unify import Template
 
 # A definition that is longer than this is no part of a conditional expression.
@@ -149,12 +153,13 @@ class ClassWriter:
     def _method(self) -> list[str]:
         body = self.template.body
         arguments = list(zip(body.inputs, body.arguments, strict=True))
-        lines = _with_sizes(body.lines)
+        lines = _with_sizes(body.lines, count(1_000_000))
         reserved = self.dialect.reserved_locals
         names = LocalNames(arguments, lines, body.outputs, reserved)
         printer = Printer(self.dialect, names, classes=self.classes)
+        printer.functions = names.functions
         text = self.dialect.method_header(body.arguments, training=body.trains, root=self.root)
-        written = self._lines(printer, names, lines, body.outputs)
+        written = self._lines(printer, names, lines)
         returned = ", ".join(names(number) for number in body.outputs)
         last = lines[-1] if lines else None
         if (
@@ -169,12 +174,13 @@ class ClassWriter:
             written.append(f"return {returned}")
         return text + [f"    {line}" for line in written]
 
-    def _lines(self, printer: Printer, names: LocalNames, lines: Iterable[Line], outputs: list[int]) -> list[str]:
+    def _lines(self, printer: Printer, names: LocalNames, lines: Iterable[Line]) -> list[str]:
         written: list[str] = []
         for line in lines:
             if isinstance(line.expr, Loop):
                 written += self._loop(printer, names, line, line.expr)
                 continue
+            written += definitions(printer, line, lambda inner: self._lines(printer, names, inner))
             used = [names(number) for number in line.outputs]
             target = ", ".join(used)
             written.append(f"{target} = {printer.text(line.expr)}")
@@ -193,44 +199,43 @@ class ClassWriter:
         lists = [f"self.{head}" for head in loop.heads]
         over = lists[0] if len(lists) == 1 else f"zip({', '.join(lists)}, strict=True)"
         written.append(f"for {', '.join(items)} in {over}:")
-        inner = self._lines(printer, names, loop.lines, [])
+        inner = self._lines(printer, names, loop.lines)
         for inside, after in loop.carried:
             if names(inside) != names(after):
                 inner.append(f"{names(inside)} = {names(after)}")
         return written + [f"    {text}" for text in inner]
 
 
-def _with_sizes(lines: list[Line]) -> list[Line]:
-    """A size that is read more than once gets a line of its own before its first use."""
-    counts: Counter[tuple[Expr, int]] = Counter()
-    hints: dict[tuple[Expr, int], str] = {}
-    for line in lines:
-        for part in walk(line.expr):
-            if isinstance(part, SizeOf) and isinstance(part.base, Local):
-                counts[(part.base, part.axis)] += 1
-                hints.setdefault((part.base, part.axis), part.hint)
-    wanted = {key for key, count in counts.items() if count > 1}
-    if not wanted:
-        return lines
-    fresh = 1_000_000
-    result: list[Line] = []
-    done: set[tuple[Expr, int]] = set()
-    inner = {
+def _with_sizes(lines: Sequence[Line], fresh: Iterator[int], block: Block | None = None) -> list[Line]:
+    """A size that is read more than once gets a line of its own before its first use, in the function that it is of.
+
+    `block` is the function that the lines are of, None for the method; `fresh` gives numbers for the sizes.
+    """
+    inside = {number for line in lines for each in blocks_in(line.expr) for number in defined(each)}
+    inside |= {
         number for line in lines if isinstance(line.expr, Loop) for step in line.expr.lines for number in step.outputs
     }
+    own = set(defined(block)) - inside if block is not None else None
+    read: Counter[SizeOf] = Counter()
     for line in lines:
         for part in walk(line.expr):
-            key = (part.base, part.axis) if isinstance(part, SizeOf) else None
-            if (
-                key in wanted
-                and key not in done
-                and key is not None
-                and isinstance(key[0], Local)
-                and key[0].number >= 0
-                and key[0].number not in inner
-            ):
-                done.add(key)
-                fresh += 1
-                result.append(Line((fresh,), SizeOf(*key), (hints[key] or "size",), line.where))
-        result.append(line)
+            if isinstance(part, SizeOf) and isinstance(part.base, Local) and part.base.number >= 0:
+                read[part] += part.base.number not in inside if own is None else part.base.number in own
+    wanted = {part: part.hint or "size" for part, times in read.items() if times > 1}
+    result: list[Line] = []
+    for line in lines:
+        for part in walk(line.expr):
+            if isinstance(part, SizeOf) and part in wanted:
+                result.append(Line((next(fresh),), part, (wanted.pop(part),), line.where))
+        result.append(replace(line, expr=_sized(line.expr, fresh)))
     return result
+
+
+def _sized(expr: Expr, fresh: Iterator[int]) -> Expr:
+    """The expression with the sizes in its functions named there."""
+    if isinstance(expr, Block):
+        *lines, last = _with_sizes([*expr.lines, Line((), expr.result)], fresh, expr)
+        return replace(expr, lines=tuple(lines), result=last.expr)
+    children = expr.children()
+    new = tuple(_sized(child, fresh) for child in children)
+    return expr.rebuilt(new) if any(a is not b for a, b in zip(children, new, strict=True)) else expr

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field
 from typing import Any
 
 import onnx_ir as ir
 
-from porter.converters.codegen.nodes import Expr, Ref, walk
+from porter.converters.codegen.functions import functions_in, reads
+from porter.converters.codegen.nodes import Expr
 from porter.converters.opset import SCOPE, SOURCE
 
 
@@ -27,6 +28,19 @@ class Statement:
         """The module that the statement belongs to."""
         return self.scope[-1][0] if self.scope else ""
 
+    def inner(self) -> Iterator[Statement]:
+        """The statements of the functions in it, at any depth."""
+        for function in functions_in(self.expr):
+            for statement in function.statements:
+                yield statement
+                yield from statement.inner()
+
+    def defines(self) -> Iterator[ir.Value]:
+        """The values that it makes, and what the functions in it take."""
+        yield from self.outputs
+        for function in functions_in(self.expr):
+            yield from function.values()
+
 
 @dataclass
 class Call:
@@ -42,17 +56,33 @@ class Call:
         return (self.path, self.number)
 
     def statements(self) -> Iterator[Statement]:
-        """All statements, those of inner calls included, in order."""
+        """All statements in order, those of inner calls and of functions included."""
         for item in self.items:
             if isinstance(item, Statement):
                 yield item
+                yield from item.inner()
             else:
                 yield from item.statements()
 
+    def calls(self) -> Iterator[Call]:
+        """The calls made in it directly, those in functions included."""
+        yield from _calls(self.items)
 
-def needed_statements(graph: ir.Graph, bind: Callable[[ir.Node], Any]) -> list[Statement]:
+
+def _calls(items: list[Statement | Call]) -> Iterator[Call]:
+    for item in items:
+        if isinstance(item, Call):
+            yield item
+        else:
+            for function in functions_in(item.expr):
+                yield from _calls(function.items)
+
+
+def needed_statements(
+    graph: ir.Graph, bind: Callable[[ir.Node], Any], outputs: Iterable[ir.Value] | None = None
+) -> list[Statement]:
     """Bind backwards from the outputs, so that what only computes sizes is never asked of a rule."""
-    wanted = set(graph.outputs)
+    wanted = set(graph.outputs if outputs is None else outputs)
     found: list[Statement] = []
     for node in reversed(list(graph)):
         if not any(output in wanted for output in node.outputs):
@@ -68,7 +98,7 @@ def needed_statements(graph: ir.Graph, bind: Callable[[ir.Node], Any]) -> list[S
         else:
             made = [Statement(list(node.outputs), result, scope, frames)]
         for statement in made:
-            wanted.update(part.value for part in walk(statement.expr) if isinstance(part, Ref))
+            wanted.update(reads(statement.expr))
         found += reversed(made)
     return list(reversed(found))
 
@@ -80,21 +110,34 @@ def call_tree(statements: list[Statement], root_class: str) -> Call:
     continued in the caller instead, which is always right: paths, not places, say which layer a statement uses.
     """
     root = Call("", 0, root_class)
-    closed: set[tuple[str, int]] = set()
-    stack = [root]
+    _grow(statements, [root], root.items, set())
+    return root
+
+
+def _grow(
+    statements: list[Statement],
+    outer: list[Call],
+    base: list[Statement | Call],
+    closed: set[tuple[str, int]],
+) -> None:
+    """Put statements that stand inside the calls `outer` into `base`, by the further calls that they belong to."""
+    stack = list(outer)
     for statement in statements:
         scope = [entry for entry in statement.scope if entry[0]]
         depth = 0
         while depth < len(scope) and depth + 1 < len(stack) and stack[depth + 1].key == tuple(scope[depth][:2]):
             depth += 1
+        within = depth + 1 >= len(outer)  # else it is made elsewhere: it stays where it is read
+        depth = max(depth, len(outer) - 1)
         for left in stack[depth + 1 :]:
             closed.add(left.key)
         del stack[depth + 1 :]
-        for path, number, cls in scope[depth:]:
+        for path, number, cls in scope[depth:] if within else []:
             if (path, number) in closed:
                 break
             call = Call(path, number, cls)
-            stack[-1].items.append(call)
+            (stack[-1].items if len(stack) > len(outer) else base).append(call)
             stack.append(call)
-        stack[-1].items.append(statement)
-    return root
+        (stack[-1].items if len(stack) > len(outer) else base).append(statement)
+        for function in functions_in(statement.expr):
+            _grow(function.statements, stack, function.items, closed)

@@ -8,28 +8,35 @@ import onnx_ir as ir
 from onnx.reference import ReferenceEvaluator
 from onnx_ir.passes import common
 
+from porter.converters.graph.nesting import everywhere, graphs, own_outputs, subgraphs
 from porter.converters.opset import KIND, OPSET, TRAINING
 
 # A folded constant larger than this would be data, not source.
 _FOLD_LIMIT = 1 << 20
 _RANDOM = {"RandomNormal", "RandomUniform", "RandomNormalLike", "RandomUniformLike", "Bernoulli", "Multinomial"}
+# Operators on lists of tensors, which are no arrays.
+_SEQUENCES = {"SequenceConstruct", "SequenceAt", "SequenceInsert", "SequenceErase", "SequenceLength", "SplitToSequence"}
+_SEQUENCES |= {"ConcatFromSequence", "SequenceMap"}
 
 
 def canonicalize(model: ir.Model) -> ir.Model:
     """The model in porter's canonical form, changed in place."""
     _name_values(model.graph)
+    own_outputs(model.graph)
     common.LiftConstantsToInitializersPass(lift_all_constants=True, size_limit=0)(model)
+    common.LiftSubgraphInitializersToMainGraphPass()(model)
     common.AddDefaultAttributesPass()(model)
     fold_constants(model.graph)
     infer_shapes(model)
     _explicit_axes(model.graph)
-    _drop_identities(model.graph)
+    for graph in graphs(model.graph):
+        _drop_identities(graph)
     common.RemoveUnusedNodesPass()(model)
     return model
 
 
 def _name_values(graph: ir.Graph) -> None:
-    for index, node in enumerate(graph):
+    for index, node in enumerate(everywhere(graph)):
         if not node.name:
             node.name = f"{node.op_type}_{index}"
 
@@ -43,10 +50,10 @@ def constant_of(value: ir.Value | None) -> np.ndarray | None:
 
 def fold_constants(graph: ir.Graph) -> None:
     """Compute nodes whose inputs are all constants; parameters and buffers are never folded."""
-    for node in list(graph):
+    for node in list(everywhere(graph)):
         if not node.inputs or node.op_type in _RANDOM or node.domain:
             continue
-        if any(attr.type in (ir.AttributeType.GRAPH, ir.AttributeType.GRAPHS) for attr in node.attributes.values()):
+        if subgraphs(node) or node.op_type in _SEQUENCES:
             continue
         arrays = [constant_of(value) for value in node.inputs]
         if any(array is None for array, value in zip(arrays, node.inputs, strict=True) if value is not None):
@@ -68,7 +75,7 @@ def fold_constants(graph: ir.Graph) -> None:
                 folded.metadata_props[KIND] = "constant"
                 graph.register_initializer(folded)
                 ir.convenience.replace_all_uses_with(output, folded)
-            graph.remove(node, safe=True)
+            node.graph.remove(node, safe=True)
 
 
 def _evaluate(node: ir.Node, arrays: list[np.ndarray]) -> list[np.ndarray]:
@@ -91,7 +98,7 @@ def _evaluate(node: ir.Node, arrays: list[np.ndarray]) -> list[np.ndarray]:
 
 def infer_shapes(model: ir.Model) -> None:
     """Give every value a shape and type where ONNX's inference can; what the front end knew is kept."""
-    if all(out.shape is not None and out.dtype is not None for node in model.graph for out in node.outputs):
+    if all(out.shape is not None and out.dtype is not None for node in everywhere(model.graph) for out in node.outputs):
         return
     common.ShapeInferencePass(check_type=False, strict_mode=False, data_prop=True)(model)
 
@@ -108,7 +115,7 @@ def _drop_identities(graph: ir.Graph) -> None:
 
 def _explicit_axes(graph: ir.Graph) -> None:
     """Every node says which axes it means: permutations, slices and pads of some axes only are spelled out in full."""
-    for node in graph:
+    for node in everywhere(graph):
         rank = (
             len(node.inputs[0].shape) if node.inputs and node.inputs[0] is not None and node.inputs[0].shape else None
         )

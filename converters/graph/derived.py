@@ -14,6 +14,7 @@ import onnx_ir as ir
 from porter.converters import weights as wx
 from porter.converters.codegen.nodes import Weight
 from porter.converters.graph.canonical import constant_of
+from porter.converters.graph.nesting import everywhere
 from porter.converters.opset import KIND, TRAINABLE, TRAINING
 from porter.errors import WeightsError
 
@@ -21,7 +22,7 @@ from porter.errors import WeightsError
 def find_weights(graph: ir.Graph) -> dict[ir.Value, Weight]:
     """Every initializer and every value that is a structural expression of one kind of initializer."""
     found = {value: _initializer(value) for value in graph.initializers.values()}
-    for node in graph:
+    for node in everywhere(graph):
         if node.op_type in _STRUCTURAL and node.inputs and node.inputs[0] in found and len(node.outputs) == 1:
             parts = [found.get(value) for value in node.inputs] if node.op_type == "Concat" else [found[node.inputs[0]]]
             if all(part is not None for part in parts):

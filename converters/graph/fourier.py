@@ -11,14 +11,14 @@ from __future__ import annotations
 import onnx_ir as ir
 
 from porter.converters.graph.canonical import constant_of
+from porter.converters.graph.nesting import everywhere
 
 DOMAIN = "porter"
 
 
 def restore_real_transforms(model: ir.Model) -> None:
     """Rewrite every DFT that is one of the two; others stay as they are."""
-    graph = model.graph
-    for node in list(graph):
+    for node in list(everywhere(model.graph)):
         if node.op_type != "DFT" or node.domain or not node.attributes["onesided"].as_int():
             continue
         data = node.inputs[0]
@@ -28,11 +28,11 @@ def restore_real_transforms(model: ir.Model) -> None:
         if axis is None:
             continue
         if node.attributes["inverse"].as_int():
-            _restore_inverse(graph, node, axis)
+            _restore_inverse(node.graph, node, axis)
         else:
-            _restore_forward(graph, node, axis)
-    if any(node.op_type in ("RFFT", "IRFFT") for node in graph):
-        graph.opset_imports.setdefault(DOMAIN, 1)
+            _restore_forward(node.graph, node, axis)
+    if any(node.op_type in ("RFFT", "IRFFT") for node in everywhere(model.graph)):
+        model.graph.opset_imports.setdefault(DOMAIN, 1)
 
 
 def _axis(node: ir.Node, rank: int) -> int | None:

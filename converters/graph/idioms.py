@@ -8,6 +8,7 @@ import onnx_ir as ir
 
 from porter.converters.graph.fourier import restore_real_transforms
 from porter.converters.graph.multihead import restore_multihead
+from porter.converters.graph.nesting import graphs
 from porter.converters.graph.recurrent import restore_recurrent
 
 
@@ -16,10 +17,11 @@ def restore(model: ir.Model) -> None:
     restore_multihead(model)
     restore_recurrent(model)
     restore_real_transforms(model)
-    for node in list(model.graph):
-        rewrite = _REWRITES.get(node.op_type)
-        if rewrite is not None and node.graph is model.graph:
-            rewrite(model.graph, node)
+    for graph in graphs(model.graph):
+        for node in list(graph):
+            rewrite = _REWRITES.get(node.op_type)
+            if rewrite is not None and node.graph is graph:
+                rewrite(graph, node)
 
 
 def _only_use(value: ir.Value | None, op_type: str) -> ir.Node | None:

@@ -15,6 +15,8 @@ import numpy as np
 import onnx_ir as ir
 
 from porter.converters.graph.axes import Stance
+from porter.converters.graph.boundaries import crossings, place
+from porter.converters.graph.nesting import graphs, owners
 from porter.converters.graph.orders import (
     CHANNEL_AXIS,
     NAMES,
@@ -39,20 +41,20 @@ class LayoutPass:
         self.state: dict[ir.Value, Stored] = {}
         self.source_shape: dict[ir.Value, list] = {}
         self.transposed: dict[ir.Value, ir.Node] = {}
+        self.home: dict[ir.Value, ir.Graph] = {}
+        self.owners = owners(self.graph)
+        self.across = crossings(self.graph)
         self._conversions: dict[tuple, ir.Value] = {}
         self._inserted = 0
 
     def run(self) -> Interface:
         """Rewrite the graph; the orders of its inputs and outputs."""
-        for value in [
-            *self.graph.inputs,
-            *self.graph.initializers.values(),
-            *(o for n in self.graph for o in n.outputs),
-        ]:
-            self.source_shape[value] = list(value.shape) if value.shape is not None else []
+        for graph in graphs(self.graph):
+            for value in (*graph.inputs, *graph.initializers.values(), *(o for n in graph for o in n.outputs)):
+                self.source_shape[value] = list(value.shape) if value.shape is not None else []
+                self.home[value] = graph
         inputs = [self._seed(value) for value in self.graph.inputs]
-        for node in list(self.graph):
-            self._visit(node)
+        self.visit(self.graph)
         outputs = []
         for index, value in enumerate(self.graph.outputs):
             stored = self.at(value)
@@ -62,6 +64,11 @@ class LayoutPass:
             self.graph.outputs[index] = stored.value
             outputs.append(stored.order)
         return Interface(inputs, outputs)
+
+    def visit(self, graph: ir.Graph) -> None:
+        """Settle the nodes of a graph, whose inputs have been."""
+        for node in list(graph):
+            self._visit(node)
 
     # ---- the state of values ----
 
@@ -97,7 +104,17 @@ class LayoutPass:
                 passes = stance.kind in ("any", "axes") and node.op_type not in CHANGES_RANK
                 if passes and self.rank(node.outputs[0]) == self.rank(value):
                     queue.extend(out for out in node.outputs if out not in seen and not seen.add(out))  # type: ignore[func-returns-value]
+            for other in self.across.get(current, ()):
+                if other not in seen and self.rank(other) == self.rank(value):
+                    seen.add(other)
+                    queue.append(other)
         return False
+
+    def adopt(self, value: ir.Value, source: ir.Value, order: Order, home: ir.Graph) -> None:
+        """`value`, new in the graph `home`, is `source` stored in `order`."""
+        self.home[value] = home
+        self.source_shape[value] = self.source_shape[source]
+        self.state[value] = Stored(value, order, self.at(source).native)
 
     def also_named(self, stored: ir.Value, value: ir.Value) -> None:
         """`stored` now stands for `value` too: the author's signatures may name it so."""
@@ -126,8 +143,10 @@ class LayoutPass:
         extra: Sequence[ir.Value] = (),
         shape: Sequence | None = None,
     ) -> ir.Value:
+        if user is not None:
+            user = place(self, value, user)
         scope = user.metadata_props.get(SCOPE, "[]") if user is not None else "[]"
-        key = (op_type, value, tuple(tag), scope)
+        key = (op_type, value, tuple(tag), scope, user.graph if user is not None else None)
         if key in self._conversions:
             return self._conversions[key]
         self._inserted += 1
@@ -146,12 +165,13 @@ class LayoutPass:
         )
         if user is not None and SOURCE in user.metadata_props:
             node.metadata_props[SOURCE] = user.metadata_props[SOURCE]
-        if user is not None and user.graph is self.graph and user is not value.producer():
-            self.graph.insert_before(user, node)
+        if user is not None and user.graph is not None and user is not value.producer():
+            user.graph.insert_before(user, node)
         elif value.producer() is not None:
-            self.graph.insert_after(value.producer(), node)
+            value.producer().graph.insert_after(value.producer(), node)
         else:
             self.graph.insert_before(self.graph[0], node)
+        self.home[out] = node.graph
         self._conversions[key] = out
         return out
 

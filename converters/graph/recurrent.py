@@ -20,6 +20,7 @@ import onnx_ir as ir
 from onnx_ir.passes import common
 
 from porter.converters.graph.canonical import constant_of
+from porter.converters.graph.nesting import graphs
 from porter.converters.opset import KIND, SCOPE, SOURCE
 
 DOMAIN = "porter"
@@ -29,17 +30,17 @@ _KEEPS_ZERO = {"Expand", "Slice", "Transpose", "Reshape", "Unsqueeze", "Squeeze"
 
 def restore_recurrent(model: ir.Model) -> None:
     """Rewrite every LSTM, GRU and RNN; those with sequence lengths, peepholes or one state of two stay ONNX's own."""
-    graph = model.graph
-    nodes = [node for node in graph if node.op_type in _STATES and not node.domain and not _declined(node)]
-    if not nodes:
-        return
-    rewriter = _Rewriter(graph)
-    made = [rewriter.rewrite(node) for node in nodes]
-    for group in _several(made):
-        _label(graph, group)
-    rewriter.simplify_rows()
-    graph.opset_imports.setdefault(DOMAIN, 1)
-    common.RemoveUnusedNodesPass()(model)
+    for graph in list(graphs(model.graph)):
+        nodes = [node for node in graph if node.op_type in _STATES and not node.domain and not _declined(node)]
+        if not nodes:
+            continue
+        rewriter = _Rewriter(graph, model.graph)
+        made = [rewriter.rewrite(node) for node in nodes]
+        for group in _several(made):
+            _label(graph, group)
+        rewriter.simplify_rows()
+        model.graph.opset_imports.setdefault(DOMAIN, 1)
+        common.RemoveUnusedNodesPass()(model)
 
 
 def _declined(node: ir.Node) -> bool:
@@ -69,8 +70,9 @@ def is_zero(value: ir.Value | None) -> bool:
 class _Rewriter:
     """Makes the new nodes, each next to the node it replaces and under the same module."""
 
-    def __init__(self, graph: ir.Graph) -> None:
+    def __init__(self, graph: ir.Graph, root: ir.Graph) -> None:
         self.graph = graph
+        self.root = root  # which holds all constants
         self._constants: dict[tuple[int, ...] | int, ir.Value] = {}
         self._rows: dict[tuple[ir.Value, int], ir.Value] = {}
         self._count = 0
@@ -79,7 +81,7 @@ class _Rewriter:
         key = content if isinstance(content, int) else tuple(content)
         if key not in self._constants:
             array = np.asarray(content, dtype=np.int64)
-            name = f"recurrent_constant_{len(self._constants)}"
+            name = f"recurrent_constant_{len(self.root.initializers)}"
             value = ir.Value(
                 name=name,
                 shape=ir.Shape(array.shape),
@@ -87,7 +89,7 @@ class _Rewriter:
                 const_value=ir.tensor(array),
             )
             value.metadata_props[KIND] = "constant"
-            self.graph.register_initializer(value)
+            self.root.register_initializer(value)
             self._constants[key] = value
         return self._constants[key]
 

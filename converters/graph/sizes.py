@@ -12,6 +12,7 @@ import numpy as np
 import onnx_ir as ir
 
 from porter.converters.graph.canonical import constant_of
+from porter.converters.graph.nesting import everywhere
 from porter.converters.opset import SIZE
 
 Dim = int | str
@@ -25,7 +26,7 @@ def find_sizes(graph: ir.Graph) -> dict[ir.Value, tuple[Dim, ...]]:
         array = constant_of(value)
         if array is not None and array.dtype.kind == "i" and array.ndim <= 1 and array.size <= _LIMIT:
             found[value] = tuple(int(item) for item in array.reshape(-1))
-    for node in graph:
+    for node in everywhere(graph):
         for value, sizes in zip(node.outputs, _follow(node, found), strict=False):
             if sizes is not None:
                 found[value] = sizes

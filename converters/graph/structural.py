@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 import onnx_ir as ir
 
+from porter.converters.graph import boundaries
 from porter.converters.graph.canonical import constant_of
 from porter.converters.graph.orders import Stored, channels_last, class_scope, identity
 from porter.converters.graph.products import absorbed, batch_norm, dropout, product, unflattened
@@ -245,5 +246,8 @@ HANDLERS: dict[str, Callable[[LayoutPass, ir.Node], bool]] = {
     "porter::LSTM": _recurrent,
     "porter::GRU": _recurrent,
     "porter::RNN": _recurrent,
+    "If": boundaries.branches,
+    "porter::Loop": boundaries.loop,
+    "Scan": boundaries.scan,
     **{f"Reduce{name}": _reduce for name in _REDUCTIONS},
 }

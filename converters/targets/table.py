@@ -18,6 +18,7 @@ import numpy as np
 import onnx
 import onnx_ir as ir
 
+from porter.converters.codegen.functions import Function
 from porter.converters.codegen.nodes import Expr, Ref, Size, Weight
 from porter.converters.graph.axes import Kind, Stance
 from porter.converters.graph.canonical import constant_of
@@ -47,11 +48,12 @@ class Rule:
 
 @dataclass
 class Binding:
-    """What the binder knows of values: which are weights, which are sizes."""
+    """What the binder knows of values: which are weights, which are sizes. `function` binds a subgraph."""
 
     weights: Mapping[ir.Value, Weight]
     sizes: Mapping[ir.Value, tuple[int | str, ...]]
     shared: frozenset[str] = field(default_factory=frozenset)
+    function: Callable[[str, ir.Graph], Function] | None = None
 
 
 class CannotBind(Exception):
@@ -176,7 +178,10 @@ def _keywords(rule: Rule, node: ir.Node, known: Binding) -> dict[str, Any]:
     for name, attribute in node.attributes.items():
         if name not in names:
             raise CannotBind(f"the attribute {name}={attribute.value!r} is not handled")
-        kwargs[name] = _attribute(attribute)
+        if attribute.type == ir.AttributeType.GRAPH:
+            kwargs[name] = known.function(name, attribute.as_graph())
+        else:
+            kwargs[name] = _attribute(attribute)
     for name, _, required in rule.keywords:
         if required and name not in kwargs:
             raise CannotBind(f"the attribute {name!r} is not given")

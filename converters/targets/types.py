@@ -6,12 +6,13 @@ from typing import NewType
 
 import numpy as np
 
+from porter.converters.codegen.functions import Function
 from porter.converters.codegen.nodes import Expr, Ref, Weight
 
 # A value at run time (or a parameter that another layer owns).
 Tensor = Ref
 # A parameter, buffer or constant that becomes a variable of a layer.
-__all__ = ["Array", "Dims", "Expr", "Float", "Floats", "Int", "Ints", "Number", "Str", "Tensor", "Weight"]
+__all__ = ["Array", "Dims", "Expr", "Float", "Floats", "Function", "Int", "Ints", "Number", "Str", "Tensor", "Weight"]
 
 # Inputs and attributes that must be known while porting, as Python values.
 Ints = tuple[int, ...]
