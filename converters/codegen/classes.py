@@ -152,9 +152,11 @@ class _Planner:
 
     def _group(self, cls: str, members: dict[str, list[Call]]) -> None:
         if cls.endswith("container.Sequential") and cls.startswith("torch.nn"):
-            for path, calls in members.items():
-                self._sequential(path, calls)
-            return
+            for path in [path for path in members if path]:
+                self._sequential(path, members[path])
+            members = {path: calls for path, calls in members.items() if not path}
+            if not members:
+                return
         bodies, variants = self._fewest_variants(members)
         self.bodies.update(bodies)
         for index, variant in enumerate(variants):

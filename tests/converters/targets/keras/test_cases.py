@@ -274,3 +274,19 @@ def test_a_tied_matrix_is_one_variable() -> None:
 
     source = check_module(Tied(), torch.tensor([[0, 3, 9], [1, 0, 2]]), gradients=False)
     assert source.count("layers.Embedding(") == 1 and "layers.Dense(" not in source
+
+
+def test_a_sequential_is_a_model_by_itself() -> None:
+    """There is no class of the author's around it."""
+    net = nn.Sequential(nn.Conv2d(3, 4, 3, padding=1), nn.BatchNorm2d(4), nn.ReLU(), nn.Flatten(), nn.Linear(100, 3))
+    source = check_module(net, noise(2, 3, 5, 5), others=[(noise(4, 3, 5, 5),)])
+    assert "class Sequential(" in source
+
+
+@pytest.mark.parametrize("affine", [True, False])
+@pytest.mark.parametrize(
+    "norm", [lambda affine: nn.GroupNorm(2, 4, affine=affine), lambda affine: nn.InstanceNorm2d(4, affine=affine)]
+)
+def test_norms_over_groups_know_their_channels(norm: Any, affine: bool) -> None:
+    """Without a scale of its own, nothing in the program says that the number of channels is fixed."""
+    check_module(norm(affine), noise(4, 4, 4, 4), others=[(noise(2, 4, 3, 5),)])
