@@ -12,6 +12,7 @@ import torch
 import torch.nn.functional as F
 from torch import nn
 
+import porter
 from tests.converters.targets.keras.modules import check_module, noise
 
 pytestmark = pytest.mark.usefixtures("keras_double")
@@ -279,8 +280,10 @@ def test_a_tied_matrix_is_one_variable() -> None:
 def test_a_sequential_is_a_model_by_itself() -> None:
     """There is no class of the author's around it."""
     net = nn.Sequential(nn.Conv2d(3, 4, 3, padding=1), nn.BatchNorm2d(4), nn.ReLU(), nn.Flatten(), nn.Linear(100, 3))
-    source = check_module(net, noise(2, 3, 5, 5), others=[(noise(4, 3, 5, 5),)])
-    assert "class Sequential(" in source
+    x = noise(2, 3, 5, 5).float()
+    port = porter.port(net.eval(), (x,))
+    assert "class Sequential(" in port.source
+    assert porter.verify(net, port, (x,), draws=1).passed
 
 
 @pytest.mark.parametrize("affine", [True, False])
