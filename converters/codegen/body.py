@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import itertools
+import re
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
@@ -40,6 +42,8 @@ from porter.errors import UnsupportedError
 Path = tuple[str | int, ...]
 # Constants up to this many elements stand in the source; larger ones become variables.
 _LITERAL_LIMIT = 32
+# Names of constants that no author gave: lifted from the code, or folded.
+_NAMELESS = re.compile(r"constant_\d+|(c_)?_?lifted_.*|.*_folded")
 
 
 @dataclass
@@ -271,7 +275,7 @@ class BodyBuilder:
     def access(self, expr: wx.WeightExpr, weight: Weight) -> Expr:
         """A parameter at run time: its variable, and what must be done to it."""
         dialect = self.context.dialect
-        if isinstance(expr, wx.Source) or (len(expr.sources()) == 1 and self._storable(expr)):
+        if isinstance(expr, wx.Source) or (len(expr.sources()) == 1 and self._storable(expr, weight)):
             return self._variable(expr, weight)
         match expr:
             case wx.Transpose(inner=inner, perm=perm):
@@ -286,11 +290,11 @@ class BodyBuilder:
                 )
         raise UnsupportedError(f"no way to read {expr.to_json()} at run time")
 
-    def _storable(self, expr: wx.WeightExpr) -> bool:
+    def _storable(self, expr: wx.WeightExpr, weight: Weight) -> bool:
         """Whether a variable may be stored in this very form: a rearrangement of one whole tensor, used alone."""
-        (name,) = expr.sources()
-        if name in self.context.held:
-            return self.context.held[name][2] == expr
+        key = self._held_key(expr, weight)
+        if key in self.context.held:
+            return self.context.held[key][2] == expr
         inner: wx.WeightExpr = expr
         while isinstance(inner, wx.Transpose | wx.Reshape | wx.Flip):
             inner = inner.inner
@@ -307,13 +311,11 @@ class BodyBuilder:
                     for box, size in zip(expr.box, expr.full, strict=True)
                 ),
             )
-        held = self.context.held.get(name)
+        key = self._held_key(expr, weight)
+        held = self.context.held.get(key)
         if held is None:
-            owner = name.rpartition(".")[0]
-            if weight.kind == "constant" or not within(owner, self.call.path):
-                owner = self.call.path if weight.kind == "constant" else owner
-            stem = "constant" if weight.kind == "constant" else name.rpartition(".")[2]
-            self.context.held[name] = held = (f"{owner}.{stem}" if owner else stem, "", expr)
+            path = self._constant_path(name) if weight.kind == "constant" else name
+            self.context.held[key] = held = (path, "", expr)
         path, slot, stored = held
         if not within(path.rpartition(".")[0], self.call.path):
             raise UnsupportedError(f"the parameter {name} belongs to a module that is not in reach")
@@ -322,10 +324,26 @@ class BodyBuilder:
             return attribute
         return self._converted(attribute, stored, expr)
 
+    def _held_key(self, expr: wx.WeightExpr, weight: Weight) -> str:
+        """A parameter is held once; of a constant every class that reads it has its own."""
+        (name,) = expr.sources()
+        return f"{self.call.path}:{name}" if weight.kind == "constant" else name
+
+    def _constant_path(self, name: str) -> str:
+        """Where this class holds a constant: under the name of the buffer that it is, if it is one of the author's."""
+        module, _, last = name.rpartition(".")
+        stem = "constant" if module not in self.context.modules or _NAMELESS.fullmatch(last) else last
+        lead = f"{self.call.path}." if self.call.path else ""
+        taken = {path for path, _, _ in self.context.held.values()}
+        numbered = (f"{stem}_{number}" for number in itertools.count(2))
+        return next(lead + each for each in itertools.chain([stem], numbered) if lead + each not in taken)
+
     def _held_attribute(self, path: str, slot: str, stored: wx.WeightExpr, weight: Weight) -> Expr:
         if slot:
             return Attribute(self.relative(path), slot)
         relative = self.relative(path)
+        if len(relative) == 1:
+            relative = self._own_attribute(str(relative[0]), stored)
         if len(relative) == 1 and relative not in self.body.definitions:
             trainable = weight.trainable and weight.kind == "parameter"
             self.body.definitions[relative] = self.context.dialect.variable(
@@ -333,6 +351,17 @@ class BodyBuilder:
             )
             self.body.variables.append(Variable(relative, "", weight.with_expr(stored)))
         return Attribute(relative)
+
+    def _own_attribute(self, name: str, stored: wx.WeightExpr) -> Path:
+        """The attribute that holds a variable, or will; `a.b` and `a_b` of one model have the same name here."""
+        holding = {variable.path: variable.weight.expr.sources() for variable in self.body.variables}
+        for attempt in itertools.count(1):
+            path: Path = (name if attempt == 1 else f"{name}_{attempt}",)
+            if holding.get(path, stored.sources()) == stored.sources() and (
+                path in holding or path not in self.body.definitions
+            ):
+                return path
+        raise AssertionError(name)
 
     def _converted(self, attribute: Expr, stored: wx.WeightExpr, wanted: wx.WeightExpr) -> Expr:
         """From the form that a variable is stored in to the one that is wanted."""

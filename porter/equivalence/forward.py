@@ -21,6 +21,7 @@ from porter.equivalence.modules import Culprit, ModuleEntry, compare_modules, fi
 from porter.equivalence.raised import describe_error
 from porter.equivalence.references import DrawReference, References, measure, run_source
 from porter.equivalence.report import Report
+from porter.equivalence.rounding import OperationFloors
 from porter.equivalence.sizes import Shape, other_sizes, resized, size_name
 from porter.errors import InconclusiveError
 from porter.runners.base import UNIT_ROUNDOFF, Array, Precision, Runner, SourceRunner
@@ -72,16 +73,17 @@ def verify_forward(
     notes = [f"semantics not judged apart: {semantics_off}"] if semantics_off else []
 
     differences: list[Difference] = []
+    floors = OperationFloors(source, thresholds)
     for reference in references.draws:
         if semantics_off is None:
-            found = _run_leg(reference, target, "semantics", thresholds, None)
+            found = _run_leg(reference, target, "semantics", thresholds, None, floors)
             if isinstance(found, str):
                 semantics_off = found
                 notes.append(f"semantics not judged apart: the target does not run in float64 ({found})")
             else:
                 differences += found
         scales = _ordinary_scales(references) if reference.draw.degenerate else None
-        found = _run_leg(reference, target, "precision", thresholds, scales)
+        found = _run_leg(reference, target, "precision", thresholds, scales, floors)
         differences += [_refused(reference, found)] if isinstance(found, str) else found
     if not any(d.compared or not d.passed for d in differences):
         raise InconclusiveError(
@@ -130,7 +132,12 @@ def _sized_draws(
 
 
 def _run_leg(
-    reference: DrawReference, target: Runner, leg: Leg, thresholds: Thresholds, scales: list[float] | None
+    reference: DrawReference,
+    target: Runner,
+    leg: Leg,
+    thresholds: Thresholds,
+    scales: list[float] | None,
+    floors: OperationFloors,
 ) -> list[Difference] | str:
     """The draw's differences, or what the target raised."""
     precision: Precision = "float64" if leg == "semantics" else "float32"
@@ -152,7 +159,10 @@ def _run_leg(
             )
         else:
             scale = scales[index] if scales is not None else None
-            found.append(compare_output(label, name, leg, known, output, thresholds, scale))
+            difference = compare_output(label, name, leg, known, output, thresholds, scale)
+            if not difference.passed and leg == "precision" and difference.compared and known.floor is not None:
+                difference = floors.judge(difference, reference, index, output, scale)
+            found.append(difference)
     return found
 
 

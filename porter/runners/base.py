@@ -83,6 +83,10 @@ class SourceRunner(Runner, Protocol):
         """The float64 form with every floating weight multiplied by `1 ± unit`, signs at random."""
         ...
 
+    def rounded(self, rng: np.random.Generator, unit: float = UNIT_ROUNDOFF) -> Runner | None:
+        """The float64 form with every operation's result rounded at random; None where that cannot be had."""
+        ...
+
 
 def outputs_by_path(calls: Sequence[ModuleCall]) -> dict[str, list[Array]]:
     """All outputs of each module, a module called several times giving them call after call."""

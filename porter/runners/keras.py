@@ -123,6 +123,9 @@ class KerasRunner:
         ]
         return other
 
+    def rounded(self, rng: np.random.Generator, unit: float = UNIT_ROUNDOFF) -> None:
+        return None
+
     def versions(self) -> dict[str, str]:
         import keras
         import tensorflow as tf

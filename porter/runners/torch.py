@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import copy
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager, nullcontext
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -62,6 +62,7 @@ class TorchRunner:
         self._output_permutations = output_permutations
         self._forms: dict[Precision, torch.nn.Module] = {}
         self._output_names: list[str] = []
+        self._rounding: tuple[int, float] | None = None
 
     @property
     def output_names(self) -> list[str]:
@@ -73,10 +74,17 @@ class TorchRunner:
         module = self._form(dtype)
         arrays = to_target(cast_inputs(inputs, dtype), self._input_permutations, "input")
         tensors = [torch.tensor(np.ascontiguousarray(x), device=self._device) for x in arrays]
-        with torch.no_grad(), _default_precision(dtype):
+        with torch.no_grad(), _default_precision(dtype), self._rounded():
             outputs = flatten_outputs(self._call(module, tensors), torch.is_tensor)
         self._output_names = list(outputs)
         return to_source([to_numpy(value) for value in outputs.values()], self._output_permutations, "output")
+
+    def _rounded(self) -> AbstractContextManager[Any]:
+        if self._rounding is None:
+            return nullcontext()
+        from porter.runners.torch_rounding import EveryOperation
+
+        return EveryOperation(*self._rounding)
 
     def why_not(self, dtype: Precision) -> str | None:
         try:
@@ -142,6 +150,11 @@ class TorchRunner:
                     tensor.mul_(1 + unit * signs)
         other = copy.copy(self)
         other._forms = {"float64": module}
+        return other
+
+    def rounded(self, rng: np.random.Generator, unit: float = UNIT_ROUNDOFF) -> TorchRunner:
+        other = copy.copy(self)
+        other._rounding = (int(rng.integers(2**31)), unit)
         return other
 
     def versions(self) -> dict[str, str]:

@@ -133,3 +133,41 @@ def test_gradients_stop_where_torch_stops_them() -> None:
     wanted = [x.grad, source.a.weight.grad.T, source.a.bias.grad, source.b.weight.grad.T, source.b.bias.grad]
     for ours, theirs in zip(found, wanted, strict=True):
         np.testing.assert_allclose(ours.numpy(), theirs.numpy(), rtol=1e-10, atol=1e-12)
+
+
+class Constants(nn.Module):
+    """Two tables that no checkpoint holds, and a third that only the code has."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.register_buffer("positions", torch.arange(100.0), persistent=False)
+        self.register_buffer("signs", torch.ones(100) * -1, persistent=False)
+        self.lifted = torch.arange(100.0) * 3
+
+    def forward(self, x: torch.Tensor, i: torch.Tensor) -> torch.Tensor:
+        return x[:, :1] * self.positions + x[:, 1:2] * self.signs + x[:, 2:] * self.lifted
+
+
+class Alike(nn.Module):
+    """Names that become the same attribute."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.a = nn.Linear(3, 3)
+        self.a_weight = nn.Parameter(torch.randn(3, 3))
+        self.b = nn.Linear(3, 3)
+        self.b.weight = self.a.weight
+
+    def forward(self, x: torch.Tensor, i: torch.Tensor) -> torch.Tensor:
+        return self.b(x) @ (self.a_weight + self.a.weight) + self.a(x)
+
+
+@pytest.mark.parametrize("model", [Constants, Alike])
+def test_no_two_tensors_share_a_variable(model: type[nn.Module]) -> None:
+    torch.manual_seed(3)
+    source = model().eval()
+    port = porter.port(source, INPUTS)
+    report = porter.verify(source, port, INPUTS, draws=1)
+    assert report.passed, (report.lines(), port.source)
+    if model is Constants:
+        assert "self.positions = " in port.source and "self.signs = " in port.source, port.source
