@@ -83,7 +83,7 @@ class DoubleConv(layers.Layer):
 class Down(layers.Layer):
     def __init__(self, filters, **kwargs):
         super().__init__(**kwargs)
-        self.pool = layers.MaxPooling2D(2, strides=2)
+        self.pool = layers.MaxPooling2D(2)
         self.conv = DoubleConv(filters)
 
     def call(self, x):
