@@ -24,7 +24,7 @@ _POSITIONAL = {
     "Conv": 2, "Depthwise": 1, "Dense": 1, "Dropout": 1, "SpatialDropout": 1, "Embedding": 2, "MaxPooling": 1,
     "AveragePooling": 1, "LSTM": 1, "GRU": 1, "SimpleRNN": 1, "ZeroPadding": 1, "Cropping": 1, "UpSampling": 1,
     "Activation": 1, "Reshape": 1, "Bidirectional": 1, "MultiHeadAttention": 2, "LeakyReLU": 1, "Permute": 1,
-    "GroupNormalization": 1, "RNN": 1, "TwoBias": 1,
+    "GroupNormalization": 1, "RNN": 1, "TwoBias": 1, "bilinear": 1, "keras.Sequential": 1,
 }  # fmt: skip
 _MODULE = frozenset(
     {"build", "create_variables", "draw", "find", "initialize", "load_weights", "symbolic_inputs", "FROZEN"}
