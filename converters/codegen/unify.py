@@ -133,7 +133,9 @@ class _Merger:
 
     def _choice(self, others: list[tuple[Expr, dict[int, int]]], present: tuple[bool, ...], kinds: list[str]) -> Expr:
         """Two kinds of layer in one place: a flag says which."""
-        rarer = next((kind for kind in kinds if kind.startswith("Depthwise")), kinds[1])
+        rarer = max(
+            kinds, key=lambda kind: (kind.startswith("Depthwise"), kind != "keras.Sequential", kind == kinds[1])
+        )
         spread = iter(others)
         each = [next(spread)[0] if here else None for here in present]
         chosen: dict[str, Expr] = {}
@@ -143,7 +145,8 @@ class _Merger:
             chosen[kind] = self._merge(items[0], [(item, {}) for item in items], here)
         chosen = self._agreed(chosen, [item for item in each if isinstance(item, Construct)], present)
         values = tuple(isinstance(item, Construct) and item.cls == rarer for item in each)
-        flag = self.flags.kind(snake_case(rarer).split("_")[0], values)
+        words = snake_case(rarer.rpartition(".")[2]).split("_")
+        flag = self.flags.kind("transposed" if "transpose" in words else words[0], values)
         return Choice(flag, chosen[rarer], chosen[next(kind for kind in kinds if kind != rarer)])
 
     def _agreed(self, chosen: dict[str, Expr], items: list[Construct], present: tuple[bool, ...]) -> dict[str, Expr]:

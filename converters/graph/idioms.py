@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable
 
 import onnx_ir as ir
 
+from porter.converters.graph.canonical import constant_of
 from porter.converters.graph.fourier import restore_real_transforms
 from porter.converters.graph.multihead import restore_multihead
 from porter.converters.graph.nesting import graphs
 from porter.converters.graph.recurrent import restore_recurrent
+from porter.converters.opset import SCOPE
 
 
 def restore(model: ir.Model) -> None:
@@ -100,9 +103,39 @@ def _not_equal(graph: ir.Graph, node: ir.Node) -> None:
         _replace(graph, [equal, node], "NotEqual", list(equal.inputs))
 
 
+def _reduced_away(graph: ir.Graph, node: ir.Node) -> None:
+    """A reduction that keeps its axes, and a reshape that drops them: a global pool and its flatten."""
+    reduction = node.inputs[0].producer() if node.inputs[0] is not None else None
+    if reduction is None or not reduction.op_type.startswith("Reduce") or len(reduction.inputs) != 2:
+        return
+    axes, source, result = constant_of(reduction.inputs[1]), reduction.inputs[0], node.outputs[0].shape
+    if _only_use(node.inputs[0], reduction.op_type) is None or axes is None or not axes.size:
+        return
+    if source is None or source.shape is None or result is None or not reduction.attributes.get_int("keepdims", 1):
+        return
+    dropped = {int(axis) % len(source.shape) for axis in axes.reshape(-1)}
+    left = [str(size) for axis, size in enumerate(source.shape) if axis not in dropped]
+    if left != [str(size) for size in result] or _home(reduction) != _home(node):
+        return
+    reduction.attributes["keepdims"] = ir.AttrInt64("keepdims", 0)
+    out = reduction.outputs[0]
+    out.shape = result
+    ir.convenience.replace_all_uses_with(node.outputs[0], out, replace_graph_outputs=True)
+    graph.remove(node, safe=True)
+
+
+def _home(node: ir.Node) -> list:
+    """The calls around a node that have classes of their own: one of the library's layers has none."""
+    scope = json.loads(node.metadata_props.get(SCOPE, "[]"))
+    leaf = scope[-1][2] if scope else ""
+    return scope[:-1] if leaf.startswith("torch.nn.") and ".container." not in leaf else scope
+
+
 _REWRITES: dict[str, Callable[[ir.Graph, ir.Node], None]] = {
     "Add": _linear,
     "Mul": _silu,
     "Reciprocal": _rsqrt,
     "Not": _not_equal,
+    "Reshape": _reduced_away,
+    "Squeeze": _reduced_away,
 }

@@ -24,7 +24,7 @@ _POSITIONAL = {
     "Conv": 2, "Depthwise": 1, "Dense": 1, "Dropout": 1, "SpatialDropout": 1, "Embedding": 2, "MaxPooling": 1,
     "AveragePooling": 1, "LSTM": 1, "GRU": 1, "SimpleRNN": 1, "ZeroPadding": 1, "Cropping": 1, "UpSampling": 1,
     "Activation": 1, "Reshape": 1, "Bidirectional": 1, "MultiHeadAttention": 2, "LeakyReLU": 1, "Permute": 1,
-    "GroupNormalization": 1, "RNN": 1, "TwoBias": 1,
+    "GroupNormalization": 1, "RNN": 1, "TwoBias": 1, "bilinear": 1, "keras.Sequential": 1,
 }  # fmt: skip
 _MODULE = frozenset(
     {"build", "create_variables", "draw", "find", "initialize", "load_weights", "symbolic_inputs", "FROZEN"}
@@ -95,7 +95,7 @@ class KerasDialect:
             exact = np.asarray(numbers).reshape(value.shape) if numbers is not None else value
             name = Verbatim("self.compute_dtype") if numbers is not None else Literal("float64")
             return call("ops.array", exact.tolist(), dtype=name)
-        return call("ops.array", value.tolist(), dtype=_dtype(dtype))
+        return _counted(value, dtype) or call("ops.array", value.tolist(), dtype=_dtype(dtype))
 
     def structural(self, kind: str, operand: Expr, **facts: Any) -> Expr:
         match kind:
@@ -168,6 +168,23 @@ class KerasDialect:
                 f"        {', '.join(arguments)} = {arguments[0]}",
             ]
         return lines
+
+
+def _counted(value: np.ndarray, dtype: ir.DataType) -> Expr | None:
+    """Whole numbers that count on along one axis, as positions do."""
+    numbers = value.reshape(-1)
+    if numbers.size < 4 or value.dtype.kind != "i" or numbers.size not in value.shape:
+        return None
+    start, step = int(numbers[0]), int(numbers[1]) - int(numbers[0])
+    stop = start + numbers.size * step
+    if step == 0 or not np.array_equal(numbers, np.arange(start, stop, step)):
+        return None
+    bounds = [stop] if (start, step) == (0, 1) else [start, stop] if step == 1 else [start, stop, step]
+    counted = call("ops.arange", *bounds, dtype=_dtype(dtype))
+    axis = value.shape.index(numbers.size)
+    after = value.ndim - 1 - axis
+    picked = (*[None] * axis, *([slice(None), *[None] * after] if after else []))
+    return counted[picked] if picked else counted
 
 
 def _dtype(dtype: ir.DataType) -> str:

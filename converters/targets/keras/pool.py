@@ -22,7 +22,8 @@ def _pooled(kind: str, x: Expr, over: Window, padding: str) -> Expr:
     if over.rank == 3:
         function = {"Max": "ops.max_pool", "Average": "ops.average_pool"}[kind]
         return call("pool_3d", Verbatim(function), x, over.size, over.strides, padding=padding)
-    return layer(f"{kind}Pooling{over.rank}D", pool_size=over.size, strides=over.strides, padding=padding)(x)
+    strides = over.strides if over.strides != over.size else None
+    return layer(f"{kind}Pooling{over.rank}D", pool_size=over.size, strides=strides, padding=padding)(x)
 
 
 @keras_op("MaxPool", layout="spatial")
@@ -38,7 +39,11 @@ def max_pool(
     storage_order: int = 0,
     auto_pad: Str = "NOTSET",
 ) -> Expr:
-    """ONNX pads with the least value there is, Keras only where it pads by itself ("same")."""
+    """ONNX pads with the least value there is, Keras only where it pads by itself ("same").
+
+    Where nothing is negative, zeros are as good. Their share of a gradient would come back to zeros of a ReLU, which
+    passes none on.
+    """
     over = window(kernel_shape, strides, pads, dilations, auto_pad, x.shape)
     overhang = over.overhang(x.shape, ceil_mode)
     least = float("-inf") if x.dtype.is_floating_point() else int(x.dtype.min)
@@ -54,10 +59,17 @@ def max_pool(
     if over.same:
         padded, over = padded_same(x, over, least)
     else:
-        padded = padded_with(x, _with_overhang(over, overhang), least)
+        ends = _with_overhang(over, overhang)
+        padded = zero_padded(x, ends) if _rectified(x) and not over.dilated else padded_with(x, ends, least)
     if over.dilated:
         return call("dilated_pool", Verbatim("ops.maximum"), padded, over.size, over.strides, over.dilations)
     return _pooled("Max", padded, over, "valid")
+
+
+def _rectified(x: Tensor) -> bool:
+    """Whether a value is what a ReLU gives."""
+    maker = x.value.producer()
+    return maker is not None and maker.op_type == "Relu"
 
 
 @keras_op("AveragePool", layout="spatial")

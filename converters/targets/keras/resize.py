@@ -43,6 +43,10 @@ class Sampling:
             return self.rounding == "floor"
         return self.coordinates == "half_pixel" and self.rounding in ("round_prefer_floor", "round_prefer_ceil")
 
+    def interpolates(self) -> bool:
+        """Whether a sample is made of its two neighbours, whatever the sizes are."""
+        return self.mode == "linear" and self.coordinates == "half_pixel" and not self.antialias
+
     def of(self, x: Tensor, **given: Any) -> Expr:
         """The samples, by a function of the port."""
         if self.antialias:
@@ -85,9 +89,9 @@ def resize(
     keep_aspect_ratio_policy: Str = "stretch",
     extrapolation_value: float = 0.0,
 ) -> Expr:
-    """Keras' own layer only for whole factors of nearest neighbours.
+    """Layers for whole factors, Keras' own only for nearest neighbours.
 
-    Its other modes compute in float32 and cannot follow sizes that vary, so they are functions of the port. With
+    Its other modes compute in float32 and cannot follow sizes that vary, so they are code of the port. With
     aligned corners the size of the result counts, not the scale, as in torch and ONNX Runtime.
     """
     sampling = Sampling(mode, coordinate_transformation_mode, nearest_mode, cubic_coeff_a, antialias, exclude_outside)
@@ -99,6 +103,8 @@ def resize(
     if factors and sampling.repeats(factors):
         size: Any = factors[0] if len(factors) == 1 else factors
         return layer(f"UpSampling{len(factors)}D", size=size)(x)
+    if factors and len(factors) == 2 and found_scales and sampling.interpolates():
+        return layer("bilinear_upsampling", factors=factors)(x)
     return sampling.of(x, size=found_sizes, scale=found_scales)
 
 

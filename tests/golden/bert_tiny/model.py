@@ -25,45 +25,7 @@ class BertEmbeddings(layers.Layer):
         self.dropout = layers.Dropout(0.1)
 
     def call(self, input_ids, token_type_ids):
-        positions = ops.array(
-            [
-                [
-                    0,
-                    1,
-                    2,
-                    3,
-                    4,
-                    5,
-                    6,
-                    7,
-                    8,
-                    9,
-                    10,
-                    11,
-                    12,
-                    13,
-                    14,
-                    15,
-                    16,
-                    17,
-                    18,
-                    19,
-                    20,
-                    21,
-                    22,
-                    23,
-                    24,
-                    25,
-                    26,
-                    27,
-                    28,
-                    29,
-                    30,
-                    31,
-                ]
-            ],
-            dtype="int64",
-        )[:, : ops.shape(input_ids)[1]]
+        positions = ops.arange(32, dtype="int64")[None][:, : ops.shape(input_ids)[1]]
         embeddings = without_padding_gradient(
             self.word_embeddings(input_ids), input_ids, 0
         ) + self.token_type_embeddings(token_type_ids)

@@ -50,7 +50,7 @@ class CNN3d(keras.Model):
         x = self.block1(x)
         x = self.block2(x)
         x = self.block3(x)
-        x = ops.reshape(ops.mean(x, axis=(1, 2, 3), keepdims=True), (-1, 16))
+        x = ops.mean(x, axis=(1, 2, 3))
         return self.fc(self.dropout(x))
 
 

@@ -27,7 +27,7 @@ class Transition(layers.Layer):
         super().__init__(**kwargs)
         self.norm = layers.BatchNormalization(momentum=0.9, epsilon=1e-05)
         self.conv = layers.Conv2D(filters, 1, use_bias=False)
-        self.pool = layers.AveragePooling2D(2, strides=2)
+        self.pool = layers.AveragePooling2D(2)
 
     def call(self, x):
         return self.pool(self.conv(ops.relu(self.norm(x))))
@@ -51,7 +51,7 @@ class DenseNet(keras.Model):
         x = self.trans1(self.block1(x))
         x = self.trans2(self.block2(x))
         x = ops.relu(self.norm(self.block3(x)))
-        x = ops.reshape(ops.mean(x, axis=(1, 2), keepdims=True), (-1, 44))
+        x = ops.mean(x, axis=(1, 2))
         return self.fc(x)
 
 

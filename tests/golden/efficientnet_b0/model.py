@@ -90,7 +90,7 @@ class EfficientNet(keras.Model):
         x = self.stem(x)
         for stage in self.stages:
             x = stage(x)
-        x = ops.reshape(ops.mean(self.head(x), axis=(1, 2), keepdims=True), (-1, 32))
+        x = ops.mean(self.head(x), axis=(1, 2))
         return self.classifier(self.dropout(x))
 
 

@@ -13,7 +13,7 @@ class LeNet(keras.Model):
     def __init__(self, **kwargs):
         super().__init__(**kwargs)
         self.conv1 = layers.Conv2D(4, 5)
-        self.pool = layers.AveragePooling2D(2, strides=2)
+        self.pool = layers.AveragePooling2D(2)
         self.conv2 = layers.Conv2D(12, 5)
         self.fc1 = layers.Dense(32)
         self.fc2 = layers.Dense(84)

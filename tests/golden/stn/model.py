@@ -82,10 +82,10 @@ class SpatialTransformer(layers.Layer):
         self.localization = keras.Sequential(
             [
                 layers.Conv2D(4, 7),
-                layers.MaxPooling2D(2, strides=2),
+                layers.MaxPooling2D(2),
                 layers.ReLU(),
                 layers.Conv2D(6, 5),
-                layers.MaxPooling2D(2, strides=2),
+                layers.MaxPooling2D(2),
                 layers.ReLU(),
             ]
         )
@@ -104,7 +104,7 @@ class STN(keras.Model):
         super().__init__(**kwargs)
         self.transformer = SpatialTransformer()
         self.conv1 = layers.Conv2D(4, 5)
-        self.max_pooling2d = layers.MaxPooling2D(2, strides=2)
+        self.max_pooling2d = layers.MaxPooling2D(2)
         self.conv2 = layers.Conv2D(8, 5)
         self.conv2_drop = layers.SpatialDropout2D(0.5)
         self.fc1 = layers.Dense(50)

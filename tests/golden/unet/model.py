@@ -8,56 +8,10 @@ from keras import layers, ops
 from safetensors.numpy import load_file
 
 
-def along(weights, axis, rank):
-    """A vector made ready for a broadcast along an axis."""
-    return ops.reshape(weights, (-1,) + (1,) * (rank - 1 - axis))
-
-
-def resized_axes(x, size, scale):
-    """(axis, old size, new size, step between samples) of every axis that is resized."""
-    for axis, given in enumerate(size or scale, start=1):
-        if given is None:
-            continue
-        old = ops.shape(x)[axis]
-        new, step = given, None
-        if scale:
-            new = (
-                int(old * given)
-                if isinstance(old, int)
-                else ops.cast(ops.floor(ops.cast(old, "float64") * given), "int32")
-            )
-            step = 1 / given
-        yield axis, old, new, step
-
-
-def source_positions(old, new, step, coordinates):
-    """Where the samples of an axis of `new` elements lie on the axis of `old` elements that they are made of."""
-    dtype = keras.config.floatx()
-    position = ops.arange(new, dtype=dtype)
-    old, new = ops.convert_to_tensor(old, dtype=dtype), ops.convert_to_tensor(new, dtype=dtype)
-    if coordinates == "align_corners":
-        return position * ((old - 1) / ops.maximum(new - 1, 1))
-    if coordinates == "asymmetric":
-        return position * (old / new if step is None else step)
-    centre = (position + 0.5) * (old / new if step is None else step) - 0.5
-    if coordinates == "pytorch_half_pixel":
-        return ops.where(new > 1, centre, ops.zeros_like(centre))
-    if coordinates == "half_pixel_symmetric" and step is not None:
-        return centre + old / 2 * (1 - new * step / old)
-    return centre
-
-
-def resize_linear(x, size=None, scale=None, coordinates="half_pixel"):
-    """Linear interpolation; beyond its ends an axis goes on as it ends."""
-    for axis, old, new, step in resized_axes(x, size, scale):
-        position = source_positions(old, new, step, coordinates)
-        position = ops.clip(position, 0, ops.cast(old - 1, position.dtype))
-        low = ops.floor(position)
-        share = ops.cast(along(position - low, axis, len(x.shape)), x.dtype)
-        low = ops.cast(low, "int32")
-        high = ops.minimum(low + 1, old - 1)
-        x = ops.take(x, low, axis=axis) * (1 - share) + ops.take(x, high, axis=axis) * share
-    return x
+def bilinear_upsampling(factors):
+    """Images by whole factors as large, exactly as interpolated: the mean over a pixel's width of repeated pixels."""
+    width = tuple(2 * factor for factor in factors)
+    return keras.Sequential([layers.UpSampling2D(width), layers.AveragePooling2D(width, strides=2, padding="same")])
 
 
 @keras.saving.register_keras_serializable("unet")
@@ -83,7 +37,7 @@ class DoubleConv(layers.Layer):
 class Down(layers.Layer):
     def __init__(self, filters, **kwargs):
         super().__init__(**kwargs)
-        self.pool = layers.MaxPooling2D(2, strides=2)
+        self.pool = layers.MaxPooling2D(2)
         self.conv = DoubleConv(filters)
 
     def call(self, x):
@@ -92,21 +46,13 @@ class Down(layers.Layer):
 
 @keras.saving.register_keras_serializable("unet")
 class Up(layers.Layer):
-    def __init__(self, filters, **kwargs):
+    def __init__(self, filters, transposed=False, **kwargs):
         super().__init__(**kwargs)
-        self.up_1 = layers.Conv2D(filters, 1)
-        self.conv = DoubleConv(filters)
-
-    def call(self, x, skip):
-        x = ops.concatenate([skip, self.up_1(resize_linear(x, scale=(2.0, 2.0)))], axis=3)
-        return self.conv(x)
-
-
-@keras.saving.register_keras_serializable("unet")
-class UpVariant(layers.Layer):
-    def __init__(self, filters, **kwargs):
-        super().__init__(**kwargs)
-        self.up = layers.Conv2DTranspose(filters, 2, strides=2)
+        self.up = (
+            layers.Conv2DTranspose(filters, 2, strides=2)
+            if transposed
+            else keras.Sequential([bilinear_upsampling((2, 2)), layers.Conv2D(filters, 1)])
+        )
         self.conv = DoubleConv(filters)
 
     def call(self, x, skip):
@@ -123,8 +69,8 @@ class UNet(keras.Model):
         self.down2 = Down(16)
         self.down3 = Down(32)
         self.down4 = Down(64)
-        self.up1 = UpVariant(32)
-        self.up2 = UpVariant(16)
+        self.up1 = Up(32, transposed=True)
+        self.up2 = Up(16, transposed=True)
         self.up3 = Up(8)
         self.up4 = Up(4)
         self.outc = layers.Conv2D(2, 1)

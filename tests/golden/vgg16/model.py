@@ -18,7 +18,7 @@ class VGG(keras.Model):
                 self.features.add(layers.Conv2D(filters, 3, padding="same"))
                 self.features.add(layers.BatchNormalization(momentum=0.9, epsilon=1e-05))
                 self.features.add(layers.ReLU())
-            self.features.add(layers.MaxPooling2D(2, strides=2))
+            self.features.add(layers.MaxPooling2D(2))
         self.classifier = keras.Sequential(
             [
                 layers.Dense(32),

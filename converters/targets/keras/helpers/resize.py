@@ -6,7 +6,13 @@
 from __future__ import annotations
 
 import keras
-from keras import ops
+from keras import layers, ops
+
+
+def bilinear_upsampling(factors):
+    """Images by whole factors as large, exactly as interpolated: the mean over a pixel's width of repeated pixels."""
+    width = tuple(2 * factor for factor in factors)
+    return keras.Sequential([layers.UpSampling2D(width), layers.AveragePooling2D(width, strides=2, padding="same")])
 
 
 def resized_axes(x, size, scale):
