@@ -76,8 +76,7 @@ def name_blocks(names: LocalNames, line: Line) -> None:
     taken: set[str] = set()
     for each in blocks_in(line.expr):
         captured = names.read_by(each)
-        stem = identifier(each.name, names.reserved)
-        name = names.free([stem], {*taken, *captured, *names.live})
+        name = names.free([identifier(each.name, names.reserved)], {*taken, *captured})
         taken |= set() if as_lambda(each) else {name}
         values = _parameters(names, each, captured)
         arguments, unpacking = [], []
@@ -85,11 +84,11 @@ def name_blocks(names: LocalNames, line: Line) -> None:
             if isinstance(one, int):
                 arguments.append(values[one])
                 continue
-            packed = names.free(["state"], {*captured, *values.values(), *arguments})
+            packed = names.unused(["state"], {*captured, *values.values(), *arguments})
             arguments.append(packed)
             unpacking.append(f"{', '.join(values[number] for number in one)}{',' * (len(one) == 1)} = {packed}")
         names.functions[id(each)] = Head(name, arguments, unpacking)
-        names.name_inside(each, values, captured | taken)
+        names.name_inside(each, values, captured)
 
 
 def defined(each: Block) -> Iterator[int]:
@@ -112,7 +111,7 @@ def _parameters(names: LocalNames, each: Block, captured: frozenset[str]) -> dic
         like = each.like[index] if index < len(each.like) else None
         wanted = [identifier(given, names.reserved)] if given else []
         wanted += [names.names[like]] if like in names.names else []
-        chosen[number] = names.free([*wanted, *names.vocabulary], {*captured, *chosen.values()})
+        chosen[number] = names.unused([*wanted, *names.vocabulary], {*captured, *chosen.values()})
     return chosen
 
 

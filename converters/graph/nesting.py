@@ -8,8 +8,7 @@ from typing import Any
 
 import onnx_ir as ir
 
-# On subgraphs: JSON object with the author's name of the function ("name") and those of what it takes ("parameters").
-FUNCTION = "porter.function"
+from porter.converters.opset import FUNCTION
 
 
 def subgraphs(node: ir.Node) -> dict[str, ir.Graph]:

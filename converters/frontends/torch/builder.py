@@ -163,12 +163,12 @@ class Builder:
     @contextmanager
     def inside(self) -> Any:
         """A body of nodes of its own; what is computed in it is not seen outside. Gives its list of nodes."""
-        nodes, sizes = self.nodes, dict(self._sizes)
+        nodes, sizes, origins, metadata = self.nodes, dict(self._sizes), dict(self.origins), self.metadata
         self.nodes = []
         try:
             yield self.nodes
         finally:
-            self.nodes, self._sizes = nodes, sizes
+            self.nodes, self._sizes, self.origins, self.metadata = nodes, sizes, origins, metadata
 
     # ---- types ----
 

@@ -20,6 +20,7 @@ from torch.utils import _pytree as pytree
 
 from porter.converters.frontends.torch.fixed_axes import fixed_axes
 from porter.converters.frontends.torch.recurrent_shapes import layers_kept_whole
+from porter.converters.frontends.torch.regions import describe_regions, regions_kept_readable
 from porter.errors import ExportError, InputError
 
 
@@ -129,18 +130,20 @@ def _exported(model: torch.nn.Module, inputs: Any, dynamic: Any) -> ExportedProg
     args, kwargs = call_arguments(inputs)
     shapes = dynamic_shapes(model, args, kwargs, dynamic)
     paths = tuple(path for path, _ in model.named_modules(remove_duplicate=True) if path)
-    with evaluating(model), layers_kept_whole(), warnings.catch_warnings():
+    with evaluating(model), layers_kept_whole(), regions_kept_readable(), warnings.catch_warnings():
         warnings.simplefilter("ignore")
         try:
-            return torch.export.export(
+            program = torch.export.export(
                 model, args, kwargs, dynamic_shapes=shapes, strict=False, preserve_module_call_signature=paths
             )
         except Exception:
-            pass  # signatures of module calls only serve names: a model that cannot give them is traced without
-        try:
-            return torch.export.export(model, args, kwargs, dynamic_shapes=shapes, strict=False)
-        except Exception as error:
-            raise ExportError(_explain(model, args, kwargs, error)) from error
+            # Signatures of module calls only serve names: a model that cannot give them is traced without.
+            try:
+                program = torch.export.export(model, args, kwargs, dynamic_shapes=shapes, strict=False)
+            except Exception as error:
+                raise ExportError(_explain(model, args, kwargs, error)) from error
+    describe_regions(program, model)
+    return program
 
 
 def program_inputs(program: ExportedProgram) -> Any:

@@ -14,7 +14,7 @@ def everywhere(graph: torch.fx.Graph) -> Iterator[torch.fx.Node]:
     """The nodes of a graph and of the graphs inside it."""
     for node in graph.nodes:
         yield node
-        if isinstance(node.target, torch._ops.HigherOrderOperator) and node.target.name() in control.NAMES:
+        if control.is_control(node):
             for body in control.body_of(node):
                 yield from everywhere(body.graph)
 

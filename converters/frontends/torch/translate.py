@@ -41,6 +41,7 @@ class Translator:
         self.inputs: list[ir.Value] = []
         self.decompositions = Decompositions()
         self.live = live(program.graph)
+        self.graphs = {program.graph, *(node.graph for node in everywhere(program.graph))}
         self.unnamed = {node.name for node in program.graph.nodes}
         for node in program.graph.nodes:
             several = node.meta.get("val")
@@ -90,7 +91,7 @@ class Translator:
     def _has_rule(self, node: torch.fx.Node) -> bool:
         target = node.target
         if isinstance(target, torch._ops.HigherOrderOperator):
-            return target.name() in control.NAMES
+            return control.is_control(node)
         if not isinstance(target, torch._ops.OpOverload) or not isinstance(
             node.meta.get("val"), torch.Tensor | list | tuple
         ):
@@ -210,7 +211,7 @@ class Translator:
         if isinstance(meta, torch.SymInt | torch.SymFloat | torch.SymBool):
             value = symbols.compute(self.op, node, self.dims, args)
         elif isinstance(node.target, torch._ops.HigherOrderOperator):
-            value = control.translate(self.op, node, self._argument, self._inline)
+            value = control.Translation(self.op, self._argument, self._inline, self.dims.shape).node(node)
         else:
             value = self._apply(node, args, kwargs)
         if stands:
@@ -228,6 +229,7 @@ class Translator:
     def _stamp(self, node: torch.fx.Node) -> None:
         if node.graph is self.program.graph:
             self.op.prefix = node.name
+        if node.graph in self.graphs and scope(node):  # a graph inside has none where it was exported elsewhere
             self.op.metadata = {SCOPE: json.dumps(scope(node)), ORIGIN: self.op.metadata[ORIGIN]}
             lines = frames(node)
             if lines:
