@@ -84,9 +84,9 @@ def name_blocks(names: LocalNames, line: Line) -> None:
             if isinstance(one, int):
                 arguments.append(values[one])
                 continue
-            packed = names.unused(["state"], {*captured, *values.values(), *arguments})
+            packed = names.unused(["state" if one else "_"], {*captured, *values.values(), *arguments})
             arguments.append(packed)
-            unpacking.append(f"{', '.join(values[number] for number in one)}{',' * (len(one) == 1)} = {packed}")
+            unpacking += [f"{', '.join(values[number] for number in one)} = {packed}"] if one else []
         names.functions[id(each)] = Head(name, arguments, unpacking)
         names.name_inside(each, values, captured)
 

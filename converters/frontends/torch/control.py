@@ -44,13 +44,13 @@ def _module(node: torch.fx.Node) -> torch.fx.GraphModule:
 class Translation:
     """What a higher-order node needs of the translator.
 
-    `value(argument)` is the value of an fx argument, `inline(graph, arguments)` translates a graph where it stands,
+    `value(argument)` is the value of an fx argument, `translate(graph, arguments)` translates a graph where it stands,
     `shape(tensor)` are the sizes of a fake tensor.
     """
 
     op: Builder
     value: Callable[[Any], Any]
-    inline: Callable[[torch.fx.Graph, Any], list[Any]]
+    translate: Callable[[torch.fx.Graph, Any], list[Any]]
     shape: Callable[[torch.Tensor], list[int | str]]
 
     def node(self, node: torch.fx.Node) -> Any:
@@ -66,6 +66,13 @@ class Translation:
         results = list(made) if isinstance(made, tuple) else [made]
         for result, fake in zip(results, node.meta["val"], strict=True):
             result.dtype, result.shape = from_torch(fake.dtype), ir.Shape(self.shape(fake))
+        return results
+
+    def inline(self, graph: torch.fx.Graph, arguments: Any) -> list[Any]:
+        """A graph translated where it stands; what comes after it is again stamped as the operator itself."""
+        metadata = self.op.metadata
+        results = self.translate(graph, arguments)
+        self.op.metadata = metadata
         return results
 
     # ---- the operators ----

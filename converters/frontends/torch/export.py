@@ -9,7 +9,8 @@ from __future__ import annotations
 import inspect
 import warnings
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -130,19 +131,24 @@ def _exported(model: torch.nn.Module, inputs: Any, dynamic: Any) -> ExportedProg
     args, kwargs = call_arguments(inputs)
     shapes = dynamic_shapes(model, args, kwargs, dynamic)
     paths = tuple(path for path, _ in model.named_modules(remove_duplicate=True) if path)
+    trace = partial(torch.export.export, model, args, kwargs, dynamic_shapes=shapes, strict=False)
     with evaluating(model), layers_kept_whole(), regions_kept_readable(), warnings.catch_warnings():
         warnings.simplefilter("ignore")
+        # Signatures of module calls only serve names: a model that cannot give them is traced without.
+        with suppress(Exception):
+            program = trace(preserve_module_call_signature=paths)
+            describe_regions(program, model)
+            return program
         try:
-            program = torch.export.export(
-                model, args, kwargs, dynamic_shapes=shapes, strict=False, preserve_module_call_signature=paths
-            )
-        except Exception:
-            # Signatures of module calls only serve names: a model that cannot give them is traced without.
-            try:
-                program = torch.export.export(model, args, kwargs, dynamic_shapes=shapes, strict=False)
-            except Exception as error:
-                raise ExportError(_explain(model, args, kwargs, error)) from error
-    describe_regions(program, model)
+            program = trace()
+        except Exception as error:
+            raise ExportError(_explain(model, args, kwargs, error)) from error
+        inside = describe_regions(program, model)
+        with suppress(Exception):
+            if inside:  # modules that a branch or loop calls have none, which all others may still have
+                again = trace(preserve_module_call_signature=tuple(path for path in paths if path not in inside))
+                describe_regions(again, model)
+                return again
     return program
 
 

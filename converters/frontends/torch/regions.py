@@ -50,16 +50,24 @@ def regions_kept_readable() -> Iterator[None]:
         setattr(utils, _INTERPRETED, before)
 
 
-def describe_regions(program: ExportedProgram, model: torch.nn.Module) -> None:
-    """Write modules, lines and names of functions on the graphs inside a program that was exported so."""
+def describe_regions(program: ExportedProgram, model: torch.nn.Module) -> set[str]:
+    """Write modules, lines and names of functions on the graphs inside a program that was exported so.
+
+    Returns:
+        The paths of the modules that are called in such a graph.
+    """
     paths = {str(id(module)): path for path, module in model.named_modules()}
     numbers = Counter[str]()
     for node in program.graph.nodes:
         for key, (path, _) in (node.meta.get("nn_module_stack") or {}).items():
             numbers[path] = max(numbers[path], _number(key))
+    called: set[str] = set()
     for node in program.graph.nodes:
         if is_control(node):
-            _describe(node, paths, numbers, {})
+            calls: dict[tuple[str, int], int] = {}
+            _describe(node, paths, numbers, calls)
+            called |= {path for path, _ in calls}
+    return called
 
 
 def _number(key: str) -> int:
