@@ -9,8 +9,8 @@ from typing import Any
 import onnx_ir as ir
 
 from porter.converters.codegen.context import Context, owner_of, within
-from porter.converters.codegen.identifiers import identifier
 from porter.converters.codegen.functions import reads
+from porter.converters.codegen.identifiers import identifier
 from porter.converters.codegen.tree import Call, Statement
 from porter.converters.graph.orders import NAMES
 

@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING, Any
 
 from porter.converters.codegen.functions import Function
 from porter.converters.codegen.identifiers import identifier
-from porter.converters.codegen.nodes import Expr, Literal, Ref, dims, transform, walk
-from porter.converters.codegen.normal import Block, Line, Local
+from porter.converters.codegen.nodes import Expr, Literal, Ref, transform, walk
+from porter.converters.codegen.normal import Block, Line
 from porter.converters.codegen.signatures import flattened
 from porter.converters.codegen.tree import Statement
 
@@ -34,8 +34,7 @@ def block(builder: BodyBuilder, function: Function, statement: Statement) -> Blo
             numbers = tuple(builder.number(value) for value in values)
             parameters.append(numbers if isinstance(one, tuple) else numbers[0])
             for value, number in zip(values, numbers, strict=True):
-                if value.shape is not None:
-                    builder.sizes.learn(Local(number), dims(value))
+                builder.learn(value, number)
         for item in flattened(builder.context, function.items):
             builder.item(item)
         result = transform(
@@ -142,7 +141,11 @@ def definitions(printer: Printer, line: Line, written: Callable[[tuple[Line, ...
         inner = [*head.unpacking, *written(each.lines)]
         inner += definitions(printer, Line((), each.result), written)
         inner.append(f"return {printer.result(each.result)}")
-        texts += [f"def {head.name}({', '.join(head.arguments)}):", *(f"    {text}" if text else "" for text in inner), ""]
+        texts += [
+            f"def {head.name}({', '.join(head.arguments)}):",
+            *(f"    {text}" if text else "" for text in inner),
+            "",
+        ]
         printer.sizes = known
     return texts
 

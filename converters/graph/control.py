@@ -124,9 +124,7 @@ class _Loop:
         ordered = [node for node in self.body if node in nodes]
         return self._copied(ordered, formals, again, places)
 
-    def _same(
-        self, inner: ir.Value, outer: ir.Value, carried: dict[ir.Value, int], nodes: dict[ir.Node, None]
-    ) -> bool:
+    def _same(self, inner: ir.Value, outer: ir.Value, carried: dict[ir.Value, int], nodes: dict[ir.Node, None]) -> bool:
         """Whether `inner`, computed of what a turn hands on, is what `outer` is of the initial values."""
         inner, outer = passed_on(inner), passed_on(outer)
         index = carried.get(inner)
@@ -151,9 +149,7 @@ class _Loop:
         pairs = zip(producer.inputs, other.inputs, strict=True)
         return all(a is b or (a is not None and b is not None and self._same(a, b, carried, nodes)) for a, b in pairs)
 
-    def _at_first(
-        self, value: ir.Value, carried: dict[ir.Value, int], nodes: dict[ir.Node, None]
-    ) -> np.ndarray | None:
+    def _at_first(self, value: ir.Value, carried: dict[ir.Value, int], nodes: dict[ir.Node, None]) -> np.ndarray | None:
         """What a value of the body is of the initial values, where those are constants."""
         value = passed_on(value)
         if value in carried:
@@ -188,11 +184,15 @@ class _Loop:
             inputs = [copied.get(passed_on(v), v) if v is not None else None for v in node.inputs]
             copied.update(zip(node.outputs, outputs, strict=True))
             props = dict(node.metadata_props)
-            made = ir.Node(node.domain, node.op_type, inputs, node.attributes.values(), outputs=outputs, metadata_props=props)
+            made = ir.Node(
+                node.domain, node.op_type, inputs, node.attributes.values(), outputs=outputs, metadata_props=props
+            )
             made.name = f"{node.name}_asked"
             inner.append(made)
         end = ir.Value(name=f"{self.node.name}_goes_on", shape=ir.Shape([]), type=ir.TensorType(ir.DataType.BOOL))
-        inner.append(ir.Node("", "Identity", [copied.get(result, result)], outputs=[end], name=f"{self.node.name}_goes_on"))
+        inner.append(
+            ir.Node("", "Identity", [copied.get(result, result)], outputs=[end], name=f"{self.node.name}_goes_on")
+        )
         graph = ir.Graph(formals, [end], nodes=inner, name=f"{self.body.name}_condition")
         asked = self.facts.get("condition")
         names = self.facts.get("parameters", [])[-len(formals) :] if formals else []

@@ -8,8 +8,8 @@ import onnx_ir as ir
 
 from porter.converters.graph.control import settle
 from porter.converters.graph.fourier import restore_real_transforms
-from porter.converters.graph.nesting import graphs
 from porter.converters.graph.multihead import restore_multihead
+from porter.converters.graph.nesting import graphs
 from porter.converters.graph.recurrent import restore_recurrent
 
 

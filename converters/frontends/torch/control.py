@@ -15,6 +15,7 @@ import torch
 
 from porter.converters.frontends.torch.builder import Builder
 from porter.converters.frontends.torch.dtypes import from_torch
+from porter.converters.frontends.torch.symbols import Names
 from porter.converters.opset import FUNCTION
 
 # Regions that change nothing in inference, with the position of their body among the arguments.
@@ -45,13 +46,13 @@ class Translation:
     """What a higher-order node needs of the translator.
 
     `value(argument)` is the value of an fx argument, `translate(graph, arguments)` translates a graph where it stands,
-    `shape(tensor)` are the sizes of a fake tensor.
+    `sizes` names the program's sizes.
     """
 
     op: Builder
     value: Callable[[Any], Any]
     translate: Callable[[torch.fx.Graph, Any], list[Any]]
-    shape: Callable[[torch.Tensor], list[int | str]]
+    sizes: Names
 
     def node(self, node: torch.fx.Node) -> Any:
         """The values of a higher-order node."""
@@ -65,15 +66,21 @@ class Translation:
         made = {"cond": self._cond, "while_loop": self._while, "scan": self._scan, "map_impl": self._map}[name](node)
         results = list(made) if isinstance(made, tuple) else [made]
         for result, fake in zip(results, node.meta["val"], strict=True):
-            result.dtype, result.shape = from_torch(fake.dtype), ir.Shape(self.shape(fake))
+            result.dtype, shape = self._kind(fake)
+            result.shape = ir.Shape(shape)
+            if isinstance(fake, torch.SymInt):
+                self.op.is_size(str(self.sizes.size(fake)), result)
         return results
 
     def inline(self, graph: torch.fx.Graph, arguments: Any) -> list[Any]:
         """A graph translated where it stands; what comes after it is again stamped as the operator itself."""
-        metadata = self.op.metadata
-        results = self.translate(graph, arguments)
-        self.op.metadata = metadata
-        return results
+        places = [node.meta.get("val") for node in graph.nodes if node.op == "placeholder"]
+        with self.op.apart():
+            for place, argument in zip(places, arguments, strict=True):
+                name = str(self.sizes.size(place)) if isinstance(place, torch.SymInt) else ""
+                if name.isidentifier() and name not in self.op.origins:  # a number that a loop carries
+                    self.op.is_size(name, self._tensor(argument))
+            return self.translate(graph, arguments)
 
     # ---- the operators ----
 
@@ -86,9 +93,7 @@ class Translation:
             for body, label in zip(body_of(node), ("then", "else"), strict=True)
         ]
         condition = self.op.cast(condition, ir.DataType.BOOL)
-        return self.op.If(
-            condition, then_branch=branches[0], else_branch=branches[1], outputs=len(branches[0].outputs)
-        )
+        return self.op.If(condition, then_branch=branches[0], else_branch=branches[1], outputs=len(branches[0].outputs))
 
     def _while(self, node: torch.fx.Node) -> Any:
         """The condition is asked before the first turn, and at the end of each for the next one."""
@@ -122,15 +127,19 @@ class Translation:
         formals = self._formals(step, len(initial) + len(sequences))
         body = self._graph(step, formals, lambda: self.inline(step.graph, [*formals, *others]), "step")
         values = [self._tensor(argument) for argument in (*initial, *sequences)]
-        return self.op.Scan(
-            *values, body=body, num_scan_inputs=len(sequences), outputs=len(node.meta["val"])
-        )
+        return self.op.Scan(*values, body=body, num_scan_inputs=len(sequences), outputs=len(node.meta["val"]))
 
     # ---- graphs ----
 
     def _tensor(self, argument: Any) -> ir.Value:
-        value = self.value(argument)
+        value = argument if isinstance(argument, ir.Value) else self.value(argument)
         return value if isinstance(value, ir.Value) else self.op.value(value)
+
+    def _kind(self, fake: Any) -> tuple[ir.DataType, list[int | str]]:
+        """The type and shape of a fake tensor, or of a number that is traced."""
+        if isinstance(fake, torch.Tensor):
+            return from_torch(fake.dtype), self.sizes.shape(fake)
+        return (ir.DataType.INT64 if isinstance(fake, torch.SymInt | int) else ir.DataType.FLOAT), []
 
     def _formal(self, dtype: ir.DataType, shape: list[int | str]) -> ir.Value:
         return ir.Value(name=self.op.fresh(), type=ir.TensorType(dtype), shape=ir.Shape(shape))
@@ -138,7 +147,7 @@ class Translation:
     def _formals(self, body: torch.fx.GraphModule, count: int) -> list[ir.Value]:
         """Values for the first parameters of a graph."""
         places = [node for node in body.graph.nodes if node.op == "placeholder"][:count]
-        return [self._formal(from_torch(place.meta["val"].dtype), self.shape(place.meta["val"])) for place in places]
+        return [self._formal(*self._kind(place.meta["val"])) for place in places]
 
     def _graph(
         self,

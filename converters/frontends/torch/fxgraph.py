@@ -19,6 +19,15 @@ def everywhere(graph: torch.fx.Graph) -> Iterator[torch.fx.Node]:
                 yield from everywhere(body.graph)
 
 
+def operator_name(target: Any) -> str:
+    """What an operator is called in messages; torch takes `vmap` and `associative_scan` apart into internals of it."""
+    return "torch.vmap" if is_vmap(target) else str(target)
+
+
+def is_vmap(target: Any) -> bool:
+    return getattr(target, "__module__", None) == "torch._functorch.predispatch"
+
+
 def is_inplace(target: Any) -> bool:
     schema = getattr(target, "_schema", None)
     return bool(

@@ -8,7 +8,9 @@ the name and the parameters of its function.
 from __future__ import annotations
 
 import ast
+import itertools
 import linecache
+import re
 from collections import Counter
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -94,11 +96,18 @@ def _describe(
                         calls[call] = numbers[path]
                     stack[f"{path}@{calls[call]}"] = (path, kind)
             inner.meta["nn_module_stack"] = stack
-            own = inner.meta.get("stack_trace") or ""
+            own = _own_frames(inner.meta.get("stack_trace") or "")
             body.meta.setdefault(FUNCTION, _function(own))
             inner.meta["stack_trace"] = f"{node.meta.get('stack_trace') or ''}\n{own}"
             if is_control(inner):
                 _describe(inner, paths, numbers, calls)
+
+
+def _own_frames(trace: str) -> str:
+    """A stack trace without torch's own frames that it begins with."""
+    frames = re.split(r"^(?=\s*File )", trace, flags=re.MULTILINE)
+    own = itertools.dropwhile(lambda frame: not frame.strip() or f'"{TORCH}' in frame.partition("\n")[0], frames)
+    return "".join(own)
 
 
 def _function(trace: str) -> dict[str, Any]:

@@ -22,7 +22,15 @@ from porter.converters.frontends.torch.builder import Builder
 from porter.converters.frontends.torch.complexes import is_complex, which_complex
 from porter.converters.frontends.torch.decompose import Decompositions, tensor_arguments
 from porter.converters.frontends.torch.dtypes import from_torch
-from porter.converters.frontends.torch.fxgraph import by_schema, everywhere, is_inplace, live, meta
+from porter.converters.frontends.torch.fxgraph import (
+    by_schema,
+    everywhere,
+    is_inplace,
+    is_vmap,
+    live,
+    meta,
+    operator_name,
+)
 from porter.converters.frontends.torch.metadata import frames, module_of, scope, source_line
 from porter.converters.frontends.torch.modules import Origin, call_signatures, origin_of_module, origin_of_program
 from porter.converters.opset import HOLDS, KIND, MODULES, OPSET, ORIGIN, SCOPE, SIZE, SOURCE, TRAINABLE
@@ -75,7 +83,7 @@ class Translator:
         missing: dict[str, Counter[str]] = {}
         for node in everywhere(self.program.graph):
             if node.op == "call_function" and not self._has_rule(node):
-                missing.setdefault(str(node.target), Counter())[module_of(node)] += 1
+                missing.setdefault(operator_name(node.target), Counter())[module_of(node)] += 1
         if missing:
             lines = [
                 f"  {name} ({sum(where.values())}x) in {', '.join(list(where)[:4])}{', …' if len(where) > 4 else ''}"
@@ -92,6 +100,8 @@ class Translator:
         target = node.target
         if isinstance(target, torch._ops.HigherOrderOperator):
             return control.is_control(node)
+        if is_vmap(target):
+            return False
         if not isinstance(target, torch._ops.OpOverload) or not isinstance(
             node.meta.get("val"), torch.Tensor | list | tuple
         ):
@@ -211,7 +221,7 @@ class Translator:
         if isinstance(meta, torch.SymInt | torch.SymFloat | torch.SymBool):
             value = symbols.compute(self.op, node, self.dims, args)
         elif isinstance(node.target, torch._ops.HigherOrderOperator):
-            value = control.Translation(self.op, self._argument, self._inline, self.dims.shape).node(node)
+            value = control.Translation(self.op, self._argument, self._inline, self.dims).node(node)
         else:
             value = self._apply(node, args, kwargs)
         if stands:

@@ -103,7 +103,9 @@ def _same(a: Tensor, b: Tensor) -> bool:
 def _sizes(result: Tensor, around: Sequence[Tensor]) -> tuple[int | Size, ...] | None:
     """The sizes of what one turn gives, as they are told outside of the loop; None where they are not."""
     known = {size for value in around for size in value.shape}
-    made_up = [s for s in result.shape if isinstance(s, str) and (s == "?" or (s.startswith("unk__") and s not in known))]
+    made_up = [
+        s for s in result.shape if isinstance(s, str) and (s == "?" or (s.startswith("unk__") and s not in known))
+    ]
     return None if made_up else tuple(Size(size) if isinstance(size, str) else size for size in result.shape)
 
 

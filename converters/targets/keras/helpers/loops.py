@@ -25,7 +25,9 @@ def while_loop_results(condition, step, state, results, maximum_iterations=None)
 
     `results` are the sizes (-1 for one that is not known) and the type of each.
     """
-    kinds = [{"element_shape": tf.convert_to_tensor(sizes, "int32"), "element_dtype": dtype} for sizes, dtype in results]
+    kinds = [
+        {"element_shape": tf.convert_to_tensor(sizes, "int32"), "element_dtype": dtype} for sizes, dtype in results
+    ]
     lists = [tf.raw_ops.EmptyTensorList(max_num_elements=-1, **kind) for kind in kinds]
 
     def turn(state, lists):
@@ -38,7 +40,5 @@ def while_loop_results(condition, step, state, results, maximum_iterations=None)
     state, lists = tf.while_loop(
         lambda state, _: condition(*state), turn, (tuple(state), lists), maximum_iterations=maximum_iterations
     )
-    stacked = [
-        tf.raw_ops.TensorListStack(input_handle=each, **kind) for each, kind in zip(lists, kinds, strict=True)
-    ]
+    stacked = [tf.raw_ops.TensorListStack(input_handle=each, **kind) for each, kind in zip(lists, kinds, strict=True)]
     return (*state, *stacked)
