@@ -17,7 +17,17 @@ import numpy as np
 import onnx_ir as ir
 
 from porter.converters.graph.canonical import canonicalize, computed, constant_of, new_constant
-from porter.converters.graph.nesting import everywhere, function_facts, passed_on, set_output, subgraphs
+from porter.converters.graph.loop_shapes import infer_inside_loops
+from porter.converters.graph.nesting import (
+    everywhere,
+    function_facts,
+    passed_on,
+    put_in_place,
+    replace_results,
+    set_outputs,
+    subgraphs,
+)
+from porter.converters.graph.sequences import dissolve_sequences
 from porter.converters.opset import FUNCTION
 
 DOMAIN = "porter"
@@ -27,8 +37,10 @@ _UNLIMITED = 2**31 - 1
 
 def settle(model: ir.Model) -> None:
     """Bring the control flow of a canonical model into porter's form, in place."""
-    while take_known_branches(model):
+    infer_inside_loops(model)
+    while take_known_branches(model) or dissolve_sequences(model):
         canonicalize(model)
+        infer_inside_loops(model)
     normalize_loops(model)
 
 
@@ -40,27 +52,10 @@ def take_known_branches(model: ir.Model) -> bool:
         if condition is None or node.graph is None:
             continue
         branch = subgraphs(node)["then_branch" if condition.reshape(-1)[0] else "else_branch"]
-        put_in_place(node, branch)
+        results = put_in_place(node, branch, [])
+        replace_results(node, dict(zip(node.outputs, results, strict=True)))
         taken = True
     return taken
-
-
-def put_in_place(node: ir.Node, body: ir.Graph) -> None:
-    """Replace a node by the nodes of one of its subgraphs, whose inputs nothing reads."""
-    graph = node.graph
-    assert graph is not None
-    results = [passed_on(value) for value in body.outputs]
-    inner = list(body)
-    body.outputs.clear()
-    body.remove(inner)
-    graph.insert_before(node, inner)
-    for out, result in zip(node.outputs, results, strict=True):
-        if out.is_graph_output():
-            copy = ir.Value(name=f"{out.name}_taken", shape=out.shape, type=out.type)
-            graph.insert_before(node, ir.Node("", "Identity", [result], outputs=[copy], name=f"{copy.name}_copy"))
-            result = copy
-        ir.convenience.replace_all_uses_with(out, result, replace_graph_outputs=True)
-    graph.remove(node, safe=True)
 
 
 def normalize_loops(model: ir.Model) -> None:
@@ -88,8 +83,10 @@ class _Loop:
         limit = constant_of(self.turns)
         if limit is not None and int(limit.reshape(-1)[0]) >= _UNLIMITED:
             self.turns = None
-        ir.convenience.replace_all_uses_with(body.inputs[1], new_constant(self.root, np.asarray(True)))
         again = passed_on(body.outputs[0])
+        if again is body.inputs[1] and self.first is not None:  # it stays what it is
+            again = passed_on(self.first)
+        ir.convenience.replace_all_uses_with(body.inputs[1], new_constant(self.root, np.asarray(True)))
         condition = self._condition(again)
         names = self.facts.get("parameters", [])
         del body.inputs[1], names[1:2]
@@ -115,6 +112,8 @@ class _Loop:
         """The condition as a function of what is carried, where that is what the loop computes before it and in it."""
         if self._endless(again):
             return None
+        if again is passed_on(self.first):
+            return self._copied([], self._formals(), again, {})
         carried = {passed_on(value): index for index, value in enumerate(self.body.outputs[1:][: len(self.initial)])}
         nodes: dict[ir.Node, None] = {}
         if constant_of(again) is not None or not self._same(again, self.first, carried, nodes):
@@ -206,9 +205,8 @@ class _Loop:
         kind = ir.TensorType(ir.DataType.BOOL)
         self.initial.append(self.first)
         self.body.inputs.append(ir.Value(name=f"{self.node.name}_goes_on_in", shape=ir.Shape([]), type=kind))
-        self.body.outputs.insert(count, ir.Value(name=f"{self.node.name}_goes_on_out"))
-        set_output(self.body, count, again)
-        self.body.outputs[count].shape = self.body.outputs[count].shape or ir.Shape([])
+        values = list(self.body.outputs)
+        set_outputs(self.body, [*values[:count], again, *values[count:]])
         outputs.insert(count, ir.Value(name=f"{self.node.name}_went_on", shape=ir.Shape([]), type=kind))
 
     # ---- the node ----

@@ -14,6 +14,7 @@ import onnx_ir as ir
 from porter.converters.codegen.functions import Function
 from porter.converters.codegen.nodes import Apply, Binary, Expr, Items, Literal, Ref, Size, call, dims, walk, wrap
 from porter.converters.graph.canonical import constant_of
+from porter.converters.graph.sequences import is_sequence
 from porter.converters.opset import KIND
 from porter.converters.targets.keras import keras_op
 from porter.converters.targets.keras.cast import dtype_argument
@@ -22,8 +23,10 @@ from porter.converters.targets.types import Dims, Ints, Tensor
 
 
 @keras_op("If", layout="fixed")
-def branch(cond: Tensor, *, then_branch: Function, else_branch: Function) -> Expr:
+def branch(cond: Tensor, *, outs: list[Tensor], then_branch: Function, else_branch: Function) -> Expr:
     """Both branches see what stands around them."""
+    if any(is_sequence(out.value) for out in outs):
+        raise CannotBind("its branches give sequences of tensors of different lengths")
     return call("ops.cond", _single(cond), then_branch, else_branch)
 
 
@@ -96,6 +99,31 @@ def _results(step: Function) -> list[Ref]:
     return [item for item in items if isinstance(item, Ref)]
 
 
+# Operators whose result TensorFlow knows no sizes of, with the inputs that decide on them where these are computed.
+_LOOSE = {"Slice": (1, 2, 3, 4), "Expand": (1,), "Reshape": (1,), "Tile": (1,), "Pad": (1,), "Resize": (2, 3)}
+_LOOSE |= {"Range": (0, 1, 2), "ConstantOfShape": (0,), "OneHot": (1,)}
+_UNSIZED = {"NonZero", "Compress", "Unique", "NonMaxSuppression", "Loop"}
+
+
+def _states(step: Function, formals: Sequence[ir.Value]) -> list[Expr]:
+    """What a turn hands on. TensorFlow lets no turn forget sizes: a value whose sizes it cannot see is told them."""
+    return [
+        call("ops.reshape", result, call("ops.shape", Ref(formal))) if _unsized(result.value, set()) else result
+        for formal, result in zip(formals, _results(step), strict=False)
+    ]
+
+
+def _unsized(value: ir.Value, seen: set[ir.Node]) -> bool:
+    node = value.producer()
+    if node is None or node in seen or (seen and all(other.graph is not node.graph for other in seen)):
+        return False  # made before the loop
+    seen.add(node)
+    computed = [node.inputs[at] for at in _LOOSE.get(node.op_type, ()) if at < len(node.inputs)]
+    if node.op_type in _UNSIZED or any(each is not None and constant_of(each) is None for each in computed):
+        return True
+    return any(_unsized(each, seen) for each in node.inputs if each is not None)
+
+
 def _same(a: Tensor, b: Tensor) -> bool:
     return a.dtype == b.dtype and a.shape == b.shape
 
@@ -127,9 +155,8 @@ def _named(step: Function, name: str) -> str:
 def _scanned(carried: list[Tensor], xs: Expr, outs: list[Tensor], body: Function, *, reverse: bool = False) -> Expr:
     """`(state, results)` of a scan over `xs`, one after the other."""
     count = len(carried)
-    results = _results(body)
-    states, given = results[:count], results[count:] or results[:1]  # a scan must give something
-    values = body.values()
+    values, results = body.values(), _results(body)
+    states, given = _states(body, values[:count]), results[count:] or results[:1]  # a scan must give something
     packed = [part[0] if len(part) == 1 else tuple(part) for part in (values[:count], values[count:])]
     if not carried and not reverse and not _trains(body):
         return call("ops.map", replace(body, name=_named(body, "step"), parameters=(packed[1],)), xs)
@@ -175,6 +202,8 @@ class _Loop:
         """The call of the loop function that fits."""
         if self.turns is None and self.condition is None:
             raise CannotBind("the loop never ends")
+        if any(is_sequence(value.value) for value in self.carried):
+            raise CannotBind("it carries a sequence of tensors whose number or shapes are known at run time only")
         if any(value.value.shape is None for value in self.carried):
             raise CannotBind("the rank of what the loop carries is not known")
         stacks = len(self.outs) > len(self.carried)
@@ -182,7 +211,10 @@ class _Loop:
         if counted and not stacks:
             return self._for()
         if counted and isinstance(self.turns, Literal | Size):
-            return _scanned(self.carried, call("ops.arange", self.turns, dtype="int64"), self.outs, self._step())
+            step = self._step()
+            number, *states = step.parameters
+            last = replace(step, parameters=(*states, number), names=(*step.names[1:], *step.names[:1]))
+            return _scanned(self.carried, call("ops.arange", self.turns, dtype="int64"), self.outs, last)
         return self._collecting() if stacks else self._while()
 
     # ---- parts ----
@@ -222,6 +254,7 @@ class _Loop:
             self._step(),
             parameters=(number, states[0] if len(states) == 1 else tuple(states)),
             like=(None, *initial),
+            result=_tuple(_states(self.body, states)),
         )
         first: Expr = Literal(0) if plain else call("ops.array", 0, dtype="int64")
         return call("ops.fori_loop", first, self.turns if plain else self._limit(), step, _tuple(initial))
@@ -250,7 +283,8 @@ class _Loop:
         """Initial values, condition and step of a while loop; the number of the turn comes first where it is carried."""
         initial = [_initial(value) for value in self.carried]
         step, asked = self._step(), self._asked()
-        results: list[Expr] = list(_results(self.body))[: len(initial)]
+        grows = self._grows()
+        results: list[Expr] = list(_results(self.body)[: len(initial)]) if grows else _states(step, step.values()[1:])
         if self._numbered():
             initial = [call("ops.array", 0, dtype="int64"), *initial]
             results = [Ref(step.values()[0]) + 1, *results]
@@ -260,8 +294,10 @@ class _Loop:
         return initial, replace(asked, like=like), replace(step, like=like, result=_tuple(results))
 
     def _most(self) -> Expr | None:
-        """The number of turns where a condition may end the loop before."""
-        return self.turns if self.condition is not None else None
+        """The number of turns where a condition may end the loop before; TensorFlow counts them in int32."""
+        if self.condition is None or self.turns is None:
+            return None
+        return self.turns if isinstance(self.turns, Literal | Size) else call("ops.cast", self.turns, "int32")
 
     def _while(self) -> Expr:
         initial, asked, step = self._state()
