@@ -14,6 +14,8 @@ TRAINABLE = "porter.trainable"
 MODULES = "porter.modules"
 # On nodes: JSON object of facts for training that ONNX has no attribute for.
 TRAINING = "porter.training"
+# On subgraphs: JSON object with the author's name of the function ("name") and those of what it takes ("parameters").
+FUNCTION = "porter.function"
 # On values: the symbolic size that a scalar holds, as a Python expression.
 SIZE = "porter.size"
 # On nodes: the name of the source graph's node that they are made for.

@@ -36,7 +36,7 @@ from porter.converters.codegen.signatures import argument_names, author_names, f
 from porter.converters.codegen.subgraphs import block
 from porter.converters.codegen.tree import Call, Statement
 from porter.converters.numbers import shortest
-from porter.converters.opset import EXACT
+from porter.converters.opset import EXACT, SIZE
 from porter.errors import UnsupportedError
 
 Path = tuple[str | int, ...]
@@ -92,7 +92,7 @@ class BodyBuilder:
         self.body.arguments = argument_names(self.context, self.call, inputs)
         for value in inputs:
             self.body.inputs.append(self.number(value))
-            self.sizes.learn(Local(self.numbers[value]), dims(value) if value.shape is not None else ())
+            self.learn(value, self.numbers[value])
         for item in flattened(self.context, self.call.items):
             self.item(item)
         for value in outputs:
@@ -134,8 +134,12 @@ class BodyBuilder:
         names, where = author_names(self.context, self.call, frames)
         self.body.lines.append(Line(numbers, expr, names, where))
         for value, number in zip(values, numbers, strict=True):
-            if value.shape is not None:
-                self.sizes.learn(Local(number), dims(value))
+            self.learn(value, number)
+
+    def learn(self, value: ir.Value, number: int) -> None:
+        """The sizes that a value has, or is, can be told from now on."""
+        if value.shape is not None:
+            self.sizes.learn(Local(number), dims(value), value.metadata_props.get(SIZE, ""))
 
     def _statement(self, statement: Statement) -> None:
         expr = transform(statement.expr, lambda part: self.localized(part, statement))

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field, replace
 
 from porter.converters.codegen.body import Body, BodyBuilder, Path, Variable
@@ -11,8 +11,8 @@ from porter.converters.codegen.context import Context
 from porter.converters.codegen.identifiers import class_identifier
 from porter.converters.codegen.inline import inline
 from porter.converters.codegen.loops import roll
-from porter.converters.codegen.nodes import Apply, Expr, Items, Literal, walk
-from porter.converters.codegen.normal import Construct, Repeat
+from porter.converters.codegen.nodes import Apply, Expr, Items, Literal, transform, walk
+from porter.converters.codegen.normal import Block, Construct, Local, Repeat
 from porter.converters.codegen.sequential import sequential_children
 from porter.converters.codegen.tree import Call
 from porter.converters.codegen.unify import Differ, Template, unify
@@ -315,7 +315,17 @@ def _rolled(body: Body) -> Body:
         if count > 1 and all((name, i) in body.definitions for i in range(count))
     }
     body.lines = roll(body.lines, body.outputs, whole)
+    for index, line in enumerate(body.lines):
+        body.lines[index] = replace(line, expr=transform(line.expr, lambda part: _rolled_inside(part, whole)))
     return _with_lists(body, lengths)
+
+
+def _rolled_inside(part: Expr, lists: Mapping[str, int]) -> Expr | None:
+    """A function inside the method with its own loops."""
+    if not isinstance(part, Block) or not lists:
+        return None
+    results = [local.number for local in walk(part.result) if isinstance(local, Local)]
+    return replace(part, lines=tuple(roll(list(part.lines), results, lists)))
 
 
 def _with_lists(body: Body, lengths: dict[str, int]) -> Body:

@@ -7,18 +7,23 @@ from dataclasses import replace
 
 from porter.converters.codegen.nodes import Expr, Literal, transform, walk
 from porter.converters.codegen.normal import Attribute, Block, IfPresent, Invoke, Line, Local, Loop, SizeOf
-from porter.converters.codegen.subgraphs import blocks_in
+from porter.converters.codegen.subgraphs import as_lambda, blocks_in
 
 # Beyond this many parts a nested expression stops reading well.
 _LIMIT = 16
 
 
 def _weight(expr: Expr) -> int:
-    return sum(1 for part in walk(expr) if not isinstance(part, Literal))
+    return (not isinstance(expr, Literal)) + sum(_weight(child) for child in _children(expr))
+
+
+def _children(expr: Expr) -> tuple[Expr, ...]:
+    """What stands in the statement itself: a longer function stands before it."""
+    return () if isinstance(expr, Block) and not as_lambda(expr) else expr.children()
 
 
 def _depth(expr: Expr) -> int:
-    children = expr.children()
+    children = _children(expr)
     nested = max((_depth(child) for child in children), default=0)
     return nested + (0 if isinstance(expr, Local | Literal) else 1)
 

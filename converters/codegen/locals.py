@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 from collections import Counter
 from collections.abc import Iterable, Mapping
 from dataclasses import replace
@@ -28,11 +29,13 @@ class LocalNames:
         outputs: list[int],
         reserved: frozenset[str],
         outer: LocalNames | None = None,
+        taken: frozenset[str] = frozenset(),
     ) -> None:
         self.names: dict[int, str] = dict(outer.names) if outer is not None else {}
         self.functions: dict[int, Head] = outer.functions if outer is not None else {}  # by id of the function
         self._sizes: dict[tuple[Expr, int], int] = {}  # (value, axis) -> the number of its size, where that has a line
         self.reserved = reserved
+        self.taken = taken  # names that mean something around this function, which reads them
         self._last_read: dict[int, int] = {}
         self._live: dict[str, int] = {}
         for number, name in arguments:
@@ -56,11 +59,6 @@ class LocalNames:
     def __call__(self, number: int) -> str:
         return self.names[number]
 
-    @property
-    def live(self) -> set[str]:
-        """The names of values that are still to be read."""
-        return set(self._live)
-
     def read_by(self, inner: Block) -> frozenset[str]:
         """The names around a function that it reads, those of sizes too."""
         found = set()
@@ -71,23 +69,24 @@ class LocalNames:
                     found.add(self.names[read])
         return frozenset(found)
 
-    def name_inside(self, inner: Block, arguments: Mapping[int, str], taken: frozenset[str] | set[str]) -> None:
+    def name_inside(self, inner: Block, arguments: Mapping[int, str], taken: frozenset[str]) -> None:
         """Name the values of a function, which are never called like one of `taken`."""
         results = [part.number for part in walk(inner.result) if isinstance(part, Local)]
-        names = LocalNames(arguments.items(), list(inner.lines), results, self.reserved | taken, self)
+        names = LocalNames(arguments.items(), list(inner.lines), results, self.reserved, self, taken)
         name_blocks(names, Line((), inner.result))
         self.names.update(names.names)
 
-    def free(self, wanted: Iterable[str], taken: set[str]) -> str:
-        """The first of `wanted` that is free where `taken` is in use; else the last with a number."""
-        wanted = list(wanted)
+    def free(self, wanted: list[str], others: Iterable[str] = ()) -> str:
+        """The first of `wanted` that is free, where `others` are in use too; else the last one with a number."""
+        return self.unused(wanted, {*self._live, *self.taken, *others})
+
+    def unused(self, wanted: list[str], others: Iterable[str]) -> str:
+        """The same where only `others` are in use: in a function, which may have names that mean something outside."""
+        used = {*self.reserved, *others}
         for name in wanted:
-            if name not in taken and name not in self.reserved and not is_builtin(name):
+            if name not in used and not is_builtin(name):
                 return name
-        count = 2
-        while f"{wanted[-1]}{count}" in taken | self.reserved:
-            count += 1
-        return f"{wanted[-1]}{count}"
+        return next(name for name in (f"{wanted[-1]}{count}" for count in itertools.count(2)) if name not in used)
 
     def _dying(self, line: Line, index: int) -> list[str]:
         """Names whose values are read here for the last time, in the order of reading."""
@@ -121,15 +120,8 @@ class LocalNames:
         if len(line.outputs) == 1 and dying and dying[0] == self._first_read(line):
             wanted.append(dying[0])
         wanted += _VOCABULARY
-        for name in wanted:
-            if name not in self._live and name not in self.reserved and not is_builtin(name):
-                return name
         stem = identifier(str(line.expr.path[-1]) if isinstance(line.expr, Invoke) else "value", self.reserved)
-        count = 2
-        name = stem
-        while name in self._live or name in self.reserved or is_builtin(name):
-            name, count = f"{stem}{count}", count + 1
-        return name
+        return self.free([*wanted, stem])
 
     def _first_read(self, line: Line) -> str | None:
         """The name of the value that the statement reads first: what it works on."""

@@ -12,15 +12,20 @@ from porter.errors import UnsupportedError
 class SizeFinder:
     """Remembers where each symbolic size can be read."""
 
-    def __init__(self, known: dict[str, SizeOf] | None = None) -> None:
-        self._known: dict[str, SizeOf] = known or {}
+    def __init__(self, known: dict[str, Expr] | None = None) -> None:
+        self._known: dict[str, Expr] = known or {}
 
     def copy(self) -> SizeFinder:
         """One that knows the same and learns for itself."""
         return SizeFinder(dict(self._known))
 
-    def learn(self, value: Local, shape: tuple[int | str, ...]) -> None:
-        """A value with `shape` is in scope from now on; the first value with a size is the one that is asked."""
+    def learn(self, value: Local, shape: tuple[int | str, ...], size: str = "") -> None:
+        """A value with `shape`, which is `size` itself if that is given, is in scope from now on.
+
+        The first value with a size is the one that is asked.
+        """
+        if size.isidentifier():
+            self._known.setdefault(size, value)
         for axis, size in enumerate(shape):
             if isinstance(size, str) and size != "?":
                 self._known.setdefault(size, SizeOf(value, axis, size if size.isidentifier() else ""))

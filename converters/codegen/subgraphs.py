@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING, Any
 
 from porter.converters.codegen.functions import Function
 from porter.converters.codegen.identifiers import identifier
-from porter.converters.codegen.nodes import Expr, Literal, Ref, dims, transform, walk
-from porter.converters.codegen.normal import Block, Line, Local
+from porter.converters.codegen.nodes import Expr, Literal, Ref, transform, walk
+from porter.converters.codegen.normal import Block, Line
 from porter.converters.codegen.signatures import flattened
 from porter.converters.codegen.tree import Statement
 
@@ -34,8 +34,7 @@ def block(builder: BodyBuilder, function: Function, statement: Statement) -> Blo
             numbers = tuple(builder.number(value) for value in values)
             parameters.append(numbers if isinstance(one, tuple) else numbers[0])
             for value, number in zip(values, numbers, strict=True):
-                if value.shape is not None:
-                    builder.sizes.learn(Local(number), dims(value))
+                builder.learn(value, number)
         for item in flattened(builder.context, function.items):
             builder.item(item)
         result = transform(
@@ -76,8 +75,7 @@ def name_blocks(names: LocalNames, line: Line) -> None:
     taken: set[str] = set()
     for each in blocks_in(line.expr):
         captured = names.read_by(each)
-        stem = identifier(each.name, names.reserved)
-        name = names.free([stem], {*taken, *captured, *names.live})
+        name = names.free([identifier(each.name, names.reserved)], {*taken, *captured})
         taken |= set() if as_lambda(each) else {name}
         values = _parameters(names, each, captured)
         arguments, unpacking = [], []
@@ -85,11 +83,11 @@ def name_blocks(names: LocalNames, line: Line) -> None:
             if isinstance(one, int):
                 arguments.append(values[one])
                 continue
-            packed = names.free(["state"], {*captured, *values.values(), *arguments})
+            packed = names.unused(["state" if one else "_"], {*captured, *values.values(), *arguments})
             arguments.append(packed)
-            unpacking.append(f"{', '.join(values[number] for number in one)}{',' * (len(one) == 1)} = {packed}")
+            unpacking += [f"{', '.join(values[number] for number in one)} = {packed}"] if one else []
         names.functions[id(each)] = Head(name, arguments, unpacking)
-        names.name_inside(each, values, captured | taken)
+        names.name_inside(each, values, captured)
 
 
 def defined(each: Block) -> Iterator[int]:
@@ -112,7 +110,7 @@ def _parameters(names: LocalNames, each: Block, captured: frozenset[str]) -> dic
         like = each.like[index] if index < len(each.like) else None
         wanted = [identifier(given, names.reserved)] if given else []
         wanted += [names.names[like]] if like in names.names else []
-        chosen[number] = names.free([*wanted, *names.vocabulary], {*captured, *chosen.values()})
+        chosen[number] = names.unused([*wanted, *names.vocabulary], {*captured, *chosen.values()})
     return chosen
 
 

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 
 import onnx_ir as ir
 
-from porter.converters.graph.nesting import everywhere, set_output, subgraphs
+from porter.converters.graph.nesting import everywhere, set_outputs, subgraphs
 from porter.converters.graph.orders import Order, Stored, channels_last, identity
 
 if TYPE_CHECKING:
@@ -91,7 +91,9 @@ def _end(run: LayoutPass, body: ir.Graph, index: int, order: Order | None) -> No
     wanted = identity(len(stored.order)) if order is None else order
     made = run.want(value, wanted, value.producer())
     if made is not value:
-        set_output(body, index, made)
+        values = list(body.outputs)
+        values[index] = made
+        set_outputs(body, values)
         run.adopt(body.outputs[index], value, wanted, body)
 
 

@@ -58,7 +58,7 @@ def fold_constants(graph: ir.Graph) -> None:
         arrays = [constant_of(value) for value in node.inputs]
         if any(array is None for array, value in zip(arrays, node.inputs, strict=True) if value is not None):
             continue
-        results = _evaluate(node, [array for array in arrays if array is not None])
+        results = computed(node, [array for array in arrays if array is not None])
         if sum(array.size for array in results) > _FOLD_LIMIT:
             continue
         for output in node.outputs:
@@ -78,8 +78,8 @@ def fold_constants(graph: ir.Graph) -> None:
             node.graph.remove(node, safe=True)
 
 
-def _evaluate(node: ir.Node, arrays: list[np.ndarray]) -> list[np.ndarray]:
-    """ONNX's own reference implementation of one node."""
+def computed(node: ir.Node, arrays: list[np.ndarray]) -> list[np.ndarray]:
+    """A node's results on arrays, one for each input that it has, by ONNX's own reference implementation."""
     present = [value for value in node.inputs if value is not None]
     proto = ir.serde.serialize_node(node)
     graph = onnx.helper.make_graph(
@@ -140,7 +140,7 @@ def _slice_axes(graph: ir.Graph, node: ir.Node) -> None:
     count = starts.shape[0] if starts is not None and starts.shape is not None else None
     if isinstance(count, int):
         node.resize_inputs(max(4, len(node.inputs)))
-        node.replace_input_with(3, _constant(graph, np.arange(count, dtype=np.int64)))
+        node.replace_input_with(3, new_constant(graph, np.arange(count, dtype=np.int64)))
 
 
 def _full_pads(graph: ir.Graph, node: ir.Node, rank: int) -> None:
@@ -149,14 +149,17 @@ def _full_pads(graph: ir.Graph, node: ir.Node, rank: int) -> None:
         return
     full = np.zeros((2, rank), np.int64)
     full[:, [int(axis) % rank for axis in axes]] = pads.reshape(2, -1)
-    node.replace_input_with(1, _constant(graph, full.reshape(-1)))
+    node.replace_input_with(1, new_constant(graph, full.reshape(-1)))
     node.resize_inputs(3)
 
 
-def _constant(graph: ir.Graph, array: np.ndarray) -> ir.Value:
-    """A new constant of the graph."""
+def new_constant(graph: ir.Graph, array: np.ndarray) -> ir.Value:
+    """A new constant of the outermost graph."""
+    count = len(graph.initializers)
+    while f"canonical_{count}" in graph.initializers:
+        count += 1
     value = ir.Value(
-        name=f"canonical_{len(graph.initializers)}",
+        name=f"canonical_{count}",
         shape=ir.Shape(array.shape),
         type=ir.TensorType(ir.DataType.from_numpy(array.dtype)),
         const_value=ir.tensor(array),

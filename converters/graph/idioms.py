@@ -8,6 +8,7 @@ from collections.abc import Callable
 import onnx_ir as ir
 
 from porter.converters.graph.canonical import constant_of
+from porter.converters.graph.control import settle
 from porter.converters.graph.fourier import restore_real_transforms
 from porter.converters.graph.multihead import restore_multihead
 from porter.converters.graph.nesting import graphs
@@ -17,6 +18,7 @@ from porter.converters.opset import SCOPE
 
 def restore(model: ir.Model) -> None:
     """Rewrite the graph in place, each idiom where it is exactly that."""
+    settle(model)
     restore_multihead(model)
     restore_recurrent(model)
     restore_real_transforms(model)

@@ -8,8 +8,7 @@ from typing import Any
 
 import onnx_ir as ir
 
-# On subgraphs: JSON object with the author's name of the function ("name") and those of what it takes ("parameters").
-FUNCTION = "porter.function"
+from porter.converters.opset import FUNCTION
 
 
 def subgraphs(node: ir.Node) -> dict[str, ir.Graph]:
@@ -54,23 +53,53 @@ def passed_on(value: ir.Value) -> ir.Value:
 def own_outputs(graph: ir.Graph) -> None:
     """Give every graph inside outputs of its own: what it only hands through, or hands out twice, becomes a copy."""
     for inner in graphs(graph):
-        if inner is graph:
-            continue
-        for index, value in enumerate(inner.outputs):
-            producer = value.producer()
-            made = producer is not None and producer.graph is inner and producer.op_type != "Constant"
-            if not made or list(inner.outputs).index(value) < index:
-                set_output(inner, index, value)
+        if inner is not graph:
+            set_outputs(inner, list(inner.outputs))
 
 
-def set_output(inner: ir.Graph, index: int, value: ir.Value) -> None:
-    """Make a value the output of a graph inside, as a copy where it is not the graph's own or already one."""
-    producer = value.producer()
-    if producer is None or producer.graph is not inner or producer.op_type == "Constant" or value in inner.outputs:
-        copy = ir.Value(name=f"{value.name}_out_{inner.name}_{index}", shape=value.shape, type=value.type)
-        inner.append(ir.Node("", "Identity", [value], outputs=[copy], name=f"{copy.name}_copy"))
-        value = copy
-    inner.outputs[index] = value
+def set_outputs(inner: ir.Graph, values: list[ir.Value]) -> None:
+    """Make values the outputs of a graph inside, as copies where they are not its own or are given twice."""
+    inner.outputs.clear()
+    for value in values:
+        producer = value.producer()
+        made = producer is not None and producer.graph is inner and producer.op_type != "Constant"
+        if not made or value in inner.outputs:
+            copy = ir.Value(name=f"{value.name}_{inner.name}_{len(inner.outputs)}", shape=value.shape, type=value.type)
+            inner.append(ir.Node("", "Identity", [value], outputs=[copy], name=f"{copy.name}_copy"))
+            value = copy
+        inner.outputs.append(value)
+
+
+def put_in_place(node: ir.Node, body: ir.Graph, arguments: list[ir.Value]) -> list[ir.Value]:
+    """Move the nodes of a graph inside before `node`, which may own it; its results, given what it takes."""
+    assert node.graph is not None
+    results = [passed_on(value) for value in body.outputs]
+    body.outputs.clear()
+    inner = list(body)
+    body.remove(inner)
+    node.graph.insert_before(node, inner)
+    given = dict(zip(body.inputs, arguments, strict=True))
+    for formal, argument in given.items():
+        ir.convenience.replace_all_uses_with(formal, argument)
+    return [given.get(result, result) for result in results]
+
+
+def replace_results(node: ir.Node, values: dict[ir.Value, ir.Value]) -> None:
+    """Other values for results of a node, which goes."""
+    graph = node.graph
+    assert graph is not None
+    for old, value in values.items():
+        producer = value.producer()
+        if old.is_graph_output() and (producer is None or producer.graph is not graph or value.is_graph_output()):
+            copy = ir.Value(shape=value.shape, type=value.type)
+            graph.insert_before(node, ir.Node("", "Identity", [value], outputs=[copy], name=f"{old.name}_copy"))
+            value = copy
+        value.shape = old.shape if value.shape is None else value.shape
+        value.type = old.type if value.type is None else value.type
+        if old.is_graph_output():
+            value.name, old.name = old.name, f"{old.name}_before"
+        ir.convenience.replace_all_uses_with(old, value, replace_graph_outputs=True)
+    graph.remove(node, safe=True)
 
 
 def function_facts(graph: ir.Graph) -> dict[str, Any]:

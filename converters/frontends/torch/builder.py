@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+import re
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from functools import cache
 from typing import Any
@@ -161,14 +162,29 @@ class Builder:
         return self._sizes[expression]
 
     @contextmanager
-    def inside(self) -> Any:
+    def apart(self) -> Iterator[None]:
+        """What is learned of sizes here is forgotten afterwards, and the metadata are as before."""
+        sizes, origins, metadata = dict(self._sizes), dict(self.origins), self.metadata
+        try:
+            yield
+        finally:
+            self._sizes, self.origins, self.metadata = sizes, origins, metadata
+
+    @contextmanager
+    def inside(self) -> Iterator[list[ir.Node]]:
         """A body of nodes of its own; what is computed in it is not seen outside. Gives its list of nodes."""
-        nodes, sizes = self.nodes, dict(self._sizes)
+        nodes = self.nodes
         self.nodes = []
         try:
-            yield self.nodes
+            with self.apart():
+                yield self.nodes
         finally:
-            self.nodes, self._sizes = nodes, sizes
+            self.nodes = nodes
+
+    def is_size(self, name: str, value: ir.Value) -> None:
+        """A scalar is the size that is called `name` from now on."""
+        self.origins[name] = (value, None)
+        self._sizes = {text: size for text, size in self._sizes.items() if not re.search(rf"\b{name}\b", text)}
 
     # ---- types ----
 

@@ -24,6 +24,7 @@ from porter.converters.frontends.torch.export import call_arguments
 from porter.converters.frontends.torch.fxgraph import is_inplace
 from porter.converters.frontends.torch.metadata import module_of, source_line
 from porter.converters.frontends.torch.stepping import Stepper
+from porter.converters.graph.nesting import captured, subgraphs
 from porter.converters.opset import HOLDS, ORIGIN, SIZE
 from porter.errors import ExportError
 
@@ -235,13 +236,8 @@ def _external(nodes: list[ir.Node]) -> list[ir.Value]:
         for value in node.inputs:
             if value is not None and value not in made:
                 read[value] = None
-        for attribute in node.attributes.values():
-            if attribute.type == ir.AttributeType.GRAPH:
-                body = attribute.as_graph()
-                inner = [*body]
-                read.update((value, None) for value in _external(inner) if value not in made)
-                local = {output for each in inner for output in each.outputs}
-                read.update((value, None) for value in body.outputs if value not in local and value not in made)
+        for body in subgraphs(node).values():
+            read.update((value, None) for value in captured(body) if value not in made)
         made.update(node.outputs)
     return list(read)
 

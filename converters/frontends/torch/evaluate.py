@@ -31,18 +31,47 @@ Values = dict[ir.Value, np.ndarray]
 def evaluate_nodes(nodes: Iterable[ir.Node], known: Values) -> None:
     """Compute nodes in their order; `known` holds what they read and takes what they make."""
     for node in nodes:
-        outputs = (
-            _branch(node, known) if node.op_type == "If" else evaluate_node(node, [known.get(i) for i in node.inputs])
-        )
+        operands = [known.get(value) for value in node.inputs]
+        control = _CONTROL.get(node.op_type)
+        outputs = control(node, operands, known) if control is not None else evaluate_node(node, operands)
         known.update(zip(node.outputs, outputs, strict=False))
 
 
-def _branch(node: ir.Node, known: Values) -> list[np.ndarray]:
-    taken = "then_branch" if known[node.inputs[0]] else "else_branch"
-    body = node.attributes[taken].as_graph()
-    inside = dict(known)
+def _inside(body: ir.Graph, operands: Sequence[np.ndarray | None], known: Values) -> list[np.ndarray]:
+    """What a subgraph gives for its inputs among the values around it."""
+    inside = {**known, **{value: np.asarray(array) for value, array in zip(body.inputs, operands, strict=True)}}
     evaluate_nodes(body, inside)
     return [inside[output] for output in body.outputs]
+
+
+def _branch(node: ir.Node, operands: Sequence[Any], known: Values) -> list[np.ndarray]:
+    taken = "then_branch" if operands[0] else "else_branch"
+    return _inside(node.attributes[taken].as_graph(), [], known)
+
+
+def _loop(node: ir.Node, operands: Sequence[Any], known: Values) -> list[np.ndarray]:
+    """A loop of torch's, whose turns give nothing beside what they hand on."""
+    body = node.attributes["body"].as_graph()
+    goes_on, carried, turn = operands[1], list(operands[2:]), 0
+    while goes_on:
+        goes_on, *carried = _inside(body, [np.asarray(turn), goes_on, *carried], known)
+        turn += 1
+    return carried
+
+
+def _scan(node: ir.Node, operands: Sequence[Any], known: Values) -> list[np.ndarray]:
+    """A scan of torch's, which runs over first axes."""
+    body = node.attributes["body"].as_graph()
+    count = len(operands) - node.attributes["num_scan_inputs"].as_int()
+    carried, turns = list(operands[:count]), []
+    for slices in zip(*operands[count:], strict=True):
+        results = _inside(body, [*carried, *slices], known)
+        carried = results[:count]
+        turns.append(results[count:])
+    return [*carried, *(np.stack(results) for results in zip(*turns, strict=True))]
+
+
+_CONTROL = {"If": _branch, "Loop": _loop, "Scan": _scan}
 
 
 def evaluate_node(node: ir.Node, inputs: Sequence[np.ndarray | None]) -> list[np.ndarray]:

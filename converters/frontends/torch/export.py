@@ -9,7 +9,8 @@ from __future__ import annotations
 import inspect
 import warnings
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -20,6 +21,7 @@ from torch.utils import _pytree as pytree
 
 from porter.converters.frontends.torch.fixed_axes import fixed_axes
 from porter.converters.frontends.torch.recurrent_shapes import layers_kept_whole
+from porter.converters.frontends.torch.regions import describe_regions, regions_kept_readable
 from porter.errors import ExportError, InputError
 
 
@@ -129,18 +131,25 @@ def _exported(model: torch.nn.Module, inputs: Any, dynamic: Any) -> ExportedProg
     args, kwargs = call_arguments(inputs)
     shapes = dynamic_shapes(model, args, kwargs, dynamic)
     paths = tuple(path for path, _ in model.named_modules(remove_duplicate=True) if path)
-    with evaluating(model), layers_kept_whole(), warnings.catch_warnings():
+    trace = partial(torch.export.export, model, args, kwargs, dynamic_shapes=shapes, strict=False)
+    with evaluating(model), layers_kept_whole(), regions_kept_readable(), warnings.catch_warnings():
         warnings.simplefilter("ignore")
+        # Signatures of module calls only serve names: a model that cannot give them is traced without.
+        with suppress(Exception):
+            program = trace(preserve_module_call_signature=paths)
+            describe_regions(program, model)
+            return program
         try:
-            return torch.export.export(
-                model, args, kwargs, dynamic_shapes=shapes, strict=False, preserve_module_call_signature=paths
-            )
-        except Exception:
-            pass  # signatures of module calls only serve names: a model that cannot give them is traced without
-        try:
-            return torch.export.export(model, args, kwargs, dynamic_shapes=shapes, strict=False)
+            program = trace()
         except Exception as error:
             raise ExportError(_explain(model, args, kwargs, error)) from error
+        inside = describe_regions(program, model)
+        with suppress(Exception):
+            if inside:  # modules that a branch or loop calls have none, which all others may still have
+                again = trace(preserve_module_call_signature=tuple(path for path in paths if path not in inside))
+                describe_regions(again, model)
+                return again
+    return program
 
 
 def program_inputs(program: ExportedProgram) -> Any:

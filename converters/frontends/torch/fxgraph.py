@@ -14,9 +14,18 @@ def everywhere(graph: torch.fx.Graph) -> Iterator[torch.fx.Node]:
     """The nodes of a graph and of the graphs inside it."""
     for node in graph.nodes:
         yield node
-        if isinstance(node.target, torch._ops.HigherOrderOperator) and node.target.name() in control.NAMES:
+        if control.is_control(node):
             for body in control.body_of(node):
                 yield from everywhere(body.graph)
+
+
+def operator_name(target: Any) -> str:
+    """What an operator is called in messages; torch takes `vmap` and `associative_scan` apart into internals of it."""
+    return "torch.vmap" if is_vmap(target) else str(target)
+
+
+def is_vmap(target: Any) -> bool:
+    return getattr(target, "__module__", None) == "torch._functorch.predispatch"
 
 
 def is_inplace(target: Any) -> bool:

@@ -11,7 +11,7 @@ import torch
 from torch.export import ExportedProgram
 
 from porter.converters.frontends.torch.export import export
-from porter.converters.frontends.torch.fxgraph import everywhere
+from porter.converters.frontends.torch.fxgraph import everywhere, operator_name
 from porter.converters.frontends.torch.metadata import scope, source_line
 from porter.converters.frontends.torch.modules import Origin, origin_of_module, origin_of_program
 from porter.converters.frontends.torch.translate import Translator
@@ -52,7 +52,7 @@ class _Surveyor(Translator):
             reason = "there is no translation to ONNX"
         except PorterError as error:
             reason = str(error).partition("): ")[2] or str(error)
-        self.problems.append(Problem("trace", str(node.target), _path(node), source_line(node), reason))
+        self.problems.append(Problem("trace", operator_name(node.target), _path(node), source_line(node), reason))
         return self._stand_in(node)
 
     def _stand_in(self, node: torch.fx.Node) -> Any:

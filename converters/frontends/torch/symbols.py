@@ -97,7 +97,9 @@ def compute(op: Builder, node: torch.fx.Node, names: Names, args: list[Any]) -> 
     table = _FLOATS if isinstance(meta, torch.SymFloat) else _TESTS
     if node.target not in table:
         raise UnsupportedError(f"{node.name}: no translation for {node.target} on sizes")
-    value = table[node.target](op, *(_float(op, argument) for argument in args))
+    whole = all(arg.dtype == ir.DataType.INT64 if isinstance(arg, ir.Value) else isinstance(arg, int) for arg in args)
+    dtype = ir.DataType.INT64 if whole and table is _TESTS else ir.DataType.DOUBLE
+    value = table[node.target](op, *(_number(op, argument, dtype) for argument in args))
     value.shape = ir.Shape([])
     return value
 
@@ -144,7 +146,5 @@ _TESTS: dict[Any, Callable[..., ir.Value]] = {
 }
 
 
-def _float(op: Builder, value: Any) -> ir.Value:
-    if isinstance(value, ir.Value):
-        return op.cast(value, ir.DataType.DOUBLE)
-    return op.constant(value, ir.DataType.DOUBLE)
+def _number(op: Builder, value: Any, dtype: ir.DataType) -> ir.Value:
+    return op.cast(value, dtype) if isinstance(value, ir.Value) else op.constant(value, dtype)

@@ -22,7 +22,15 @@ from porter.converters.frontends.torch.builder import Builder
 from porter.converters.frontends.torch.complexes import is_complex, which_complex
 from porter.converters.frontends.torch.decompose import Decompositions, tensor_arguments
 from porter.converters.frontends.torch.dtypes import from_torch
-from porter.converters.frontends.torch.fxgraph import by_schema, everywhere, is_inplace, live, meta
+from porter.converters.frontends.torch.fxgraph import (
+    by_schema,
+    everywhere,
+    is_inplace,
+    is_vmap,
+    live,
+    meta,
+    operator_name,
+)
 from porter.converters.frontends.torch.metadata import frames, module_of, scope, source_line
 from porter.converters.frontends.torch.modules import Origin, call_signatures, origin_of_module, origin_of_program
 from porter.converters.opset import HOLDS, KIND, MODULES, OPSET, ORIGIN, SCOPE, SIZE, SOURCE, TRAINABLE
@@ -41,6 +49,7 @@ class Translator:
         self.inputs: list[ir.Value] = []
         self.decompositions = Decompositions()
         self.live = live(program.graph)
+        self.graphs = {program.graph, *(node.graph for node in everywhere(program.graph))}
         self.unnamed = {node.name for node in program.graph.nodes}
         for node in program.graph.nodes:
             several = node.meta.get("val")
@@ -74,7 +83,7 @@ class Translator:
         missing: dict[str, Counter[str]] = {}
         for node in everywhere(self.program.graph):
             if node.op == "call_function" and not self._has_rule(node):
-                missing.setdefault(str(node.target), Counter())[module_of(node)] += 1
+                missing.setdefault(operator_name(node.target), Counter())[module_of(node)] += 1
         if missing:
             lines = [
                 f"  {name} ({sum(where.values())}x) in {', '.join(list(where)[:4])}{', …' if len(where) > 4 else ''}"
@@ -90,7 +99,9 @@ class Translator:
     def _has_rule(self, node: torch.fx.Node) -> bool:
         target = node.target
         if isinstance(target, torch._ops.HigherOrderOperator):
-            return target.name() in control.NAMES
+            return control.is_control(node)
+        if is_vmap(target):
+            return False
         if not isinstance(target, torch._ops.OpOverload) or not isinstance(
             node.meta.get("val"), torch.Tensor | list | tuple
         ):
@@ -210,7 +221,7 @@ class Translator:
         if isinstance(meta, torch.SymInt | torch.SymFloat | torch.SymBool):
             value = symbols.compute(self.op, node, self.dims, args)
         elif isinstance(node.target, torch._ops.HigherOrderOperator):
-            value = control.translate(self.op, node, self._argument, self._inline)
+            value = control.Translation(self.op, self._argument, self._inline, self.dims).node(node)
         else:
             value = self._apply(node, args, kwargs)
         if stands:
@@ -228,6 +239,7 @@ class Translator:
     def _stamp(self, node: torch.fx.Node) -> None:
         if "nn_module_stack" in node.meta:  # a decomposition's nodes lie where the node does that they stand for
             self.op.prefix = node.name
+        if node.graph in self.graphs and scope(node):  # a graph inside has none where it was exported elsewhere
             self.op.metadata = {SCOPE: json.dumps(scope(node)), ORIGIN: self.op.metadata[ORIGIN]}
             lines = frames(node)
             if lines:

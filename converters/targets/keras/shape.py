@@ -137,6 +137,12 @@ def split(
     return tuple(x[(*before, slice_of(a, b))] for a, b in pairwise([None, *cuts, None]))
 
 
+@keras_op("Split", axes=["axis"])
+def split_computed(x: Tensor, sizes: Tensor, *, outs: list[Tensor], axis: int, num_outputs: int = 0) -> Expr:
+    """TensorFlow alone has pieces whose sizes data decide."""
+    return call("tf.split", x, sizes, axis=axis, num=len(outs))
+
+
 def _bound(value: int | Size, *, start: bool, step: int, size: int | str) -> int | Size | None:
     """One end of a Python slice; None where it is the end of the axis anyway."""
     if isinstance(value, Size):
