@@ -20,7 +20,7 @@ import torch
 from torch._higher_order_ops import utils
 from torch.export import ExportedProgram
 
-from porter.converters.frontends.torch.control import body_of, is_control
+from porter.converters.frontends.torch.control import REGIONS, body_of, is_control
 from porter.converters.frontends.torch.metadata import TORCH, frames_of
 from porter.converters.opset import FUNCTION
 
@@ -64,12 +64,20 @@ def describe_regions(program: ExportedProgram, model: torch.nn.Module) -> set[st
         for key, (path, _) in (node.meta.get("nn_module_stack") or {}).items():
             numbers[path] = max(numbers[path], _number(key))
     called: set[str] = set()
-    for node in program.graph.nodes:
-        if is_control(node):
-            calls: dict[tuple[str, int], int] = {}
-            _describe(node, paths, numbers, calls)
-            called |= {path for path, _ in calls}
+    for node in _traced_apart(program.graph):
+        calls: dict[tuple[str, int], int] = {}
+        _describe(node, paths, numbers, calls)
+        called |= {path for path, _ in calls}
     return called
+
+
+def _traced_apart(graph: torch.fx.Graph) -> Iterator[torch.fx.Node]:
+    """The operators whose functions torch traced apart; in a `no_grad` region it did not, and some may lie in it."""
+    for node in graph.nodes:
+        if is_control(node) and node.target.name() in REGIONS:
+            yield from (inner for body in body_of(node) for inner in _traced_apart(body.graph))
+        elif is_control(node):
+            yield node
 
 
 def _number(key: str) -> int:
