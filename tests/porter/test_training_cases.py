@@ -32,10 +32,9 @@ def follows(model: nn.Module, x: np.ndarray, folder: Path, *, still: tuple[str, 
     start = {name: tensor.double().numpy().copy() for name, tensor in model.state_dict().items()}
     want, got, _ = trained_pair(model, inputs, port)
     assert_follows(want, got, start)
-    unmoved = {
-        name for name, tensor in model.named_parameters() if np.array_equal(tensor.detach().numpy(), start[name])
-    }
-    assert unmoved == set(still)
+    unmoved = {n for n, tensor in model.named_parameters() if np.array_equal(tensor.detach().numpy(), start[n])}
+    # A bias in front of a BatchNorm has no gradient but rounding.
+    assert set(still) <= unmoved <= {*still, "0.bias"}
 
 
 def noise(*shape: int) -> np.ndarray:
