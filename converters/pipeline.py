@@ -5,8 +5,8 @@ from __future__ import annotations
 import json
 import subprocess
 from collections import Counter, defaultdict
-from collections.abc import Sequence
-from dataclasses import dataclass, field
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
@@ -18,7 +18,7 @@ from porter.converters.codegen.classes import Program, plan
 from porter.converters.codegen.context import Context
 from porter.converters.codegen.functions import Function, function_of, own_reads
 from porter.converters.codegen.identifiers import identifier
-from porter.converters.codegen.nodes import Ref, Weight, call
+from porter.converters.codegen.nodes import Apply, Expr, Ref, Weight, call, walk
 from porter.converters.codegen.source import ClassWriter
 from porter.converters.codegen.tree import Statement, call_tree, needed_statements
 from porter.converters.graph import layout, sizes
@@ -102,9 +102,8 @@ def generate(
     root_class = modules.get("", {}).get("class") or model.graph.name or "Model"
     context = Context(dialect, weights, modules, model.graph, _readers(statements))
     program = plan(context, call_tree(statements, root_class))
-    return _assemble(
-        program, dialect, package, signature, interface, doc or f"{program.templates[-1].name}, ported by porter."
-    )
+    doc = doc or f"{program.templates[-1].name}, ported by porter."
+    return _assemble(program, dialect, package, signature, interface, context.readers, doc)
 
 
 def _target(name: str) -> Target:
@@ -246,8 +245,25 @@ def _readers(statements: Sequence[Statement]) -> dict[ir.Value, list[Statement]]
     return readers
 
 
+def _only_looked_up(value: ir.Value, statements: Sequence[Statement]) -> bool:
+    """Whether only Embedding layers read a value."""
+    parts = [part for statement in statements for part in walk(statement.expr)]
+    looked_up = [part.args[0] for part in parts if isinstance(part, Apply) and part.layer.cls == "Embedding"]
+    return sum(_is(part, value) for part in looked_up) == sum(_is(part, value) for part in parts)
+
+
+def _is(expr: Expr, value: ir.Value) -> bool:
+    return isinstance(expr, Ref) and expr.value is value
+
+
 def _assemble(
-    program: Program, dialect: Any, package: str, signature: list, interface: layout.Interface, doc: str
+    program: Program,
+    dialect: Any,
+    package: str,
+    signature: list,
+    interface: layout.Interface,
+    readers: Mapping[ir.Value, Sequence[Statement]],
+    doc: str,
 ) -> Generated:
     from porter.converters.targets.keras.module import Fixed, InputSpec, module_text
 
@@ -267,13 +283,19 @@ def _assemble(
         for (value, shape), order in zip(signature, orders, strict=True)
     ]
     inputs, outputs = specs[: len(interface.inputs)], specs[len(interface.inputs) :]
+    outputs = (
+        [replace(spec, name=key) for spec, key in zip(outputs, root.body.keys, strict=True)]
+        if root.body.keys
+        else outputs
+    )
     taken = [
         InputSpec(
             identifier(s.name),
             tuple(size if isinstance(size := s.shape[a], int) else None for a in s.permutation),
             s.dtype,
+            counted=not s.dtype.startswith("float") and not _only_looked_up(value, readers.get(value, ())),
         )
-        for s in inputs
+        for s, (value, _) in zip(inputs, signature, strict=False)
     ]
     fixed = Fixed(
         _frozen(program.variables), any(not v.weight.trainable and v.slot not in _STATISTICS for v in program.variables)

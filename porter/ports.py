@@ -87,8 +87,10 @@ class Port:
 
     def to_source(self, outputs: Any) -> tuple[np.ndarray, ...]:
         """The port's outputs in the source's axis order, flat."""
-        arrays = [as_array(leaf) for leaf in leaves(outputs)]
         specs = self.manifest["outputs"]
+        if isinstance(outputs, Mapping) and set(outputs) == {spec["name"] for spec in specs}:
+            outputs = [outputs[spec["name"]] for spec in specs]  # Keras may hand them over in another order
+        arrays = [as_array(leaf) for leaf in leaves(outputs)]
         if len(arrays) != len(specs):
             raise InputError(
                 f"{len(arrays)} output(s) given, the port has {len(specs)}: {', '.join(s['name'] for s in specs)}"

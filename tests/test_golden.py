@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import ast
 import inspect
+import io
 import json
 import re
 import subprocess
 import sys
+import tokenize
 import tomllib
 from functools import cache
 from pathlib import Path
@@ -23,8 +25,9 @@ ROOT = Path(__file__).resolve().parents[1]
 NAMES = list(regenerate.names())
 PINS: dict[str, dict[str, Any]] = tomllib.loads((GOLDEN / "pins.toml").read_text("utf-8"))
 TWINS = {entry.name for entry in catalog.entries("keras")}
-PORT_PLUMBING = {"build", "initialize", "draw", "load_weights", "find"}
-TWIN_PLUMBING = {"make", "inputs", "copy_weights"}
+# What makes, fills and feeds a model rather than being it: in a port, and in a twin.
+PORT_PLUMBING = {"build", "create_variables", "symbolic_inputs", "FROZEN", "load_weights", "find", "initialize", "draw"}
+TWIN_PLUMBING = {"make", "inputs", "DYNAMIC", "copy_weights"}
 THIRD_PARTIES = {"keras", "tensorflow", "safetensors"}
 
 every_golden = pytest.mark.parametrize("name", NAMES)
@@ -141,10 +144,16 @@ def test_transposes(name: str) -> None:
 
 @pytest.mark.parametrize("name", [name for name in NAMES if name.removesuffix(regenerate.FULL) in TWINS])
 def test_it_is_not_much_longer_than_code_by_hand(name: str) -> None:
-    """The models alone: neither the port's reading and drawing of weights counts nor the twin's example inputs."""
+    """Lines of code of the models alone, counted alike on both sides.
+
+    Every line of a class, of a helper and of a table of sizes counts, decorators and what a port needs to be saved and
+    exported among them. Blank lines, comments, docstrings and imports do not, nor does the plumbing: how either side
+    makes the model, gets its weights, and says what its inputs are (the twins' is longer, and half of it is in
+    zoo/keras/carry.py and seeding.py).
+    """
     twin = ROOT / "zoo" / "keras" / f"{name.removesuffix(regenerate.FULL)}.py"
-    by_hand = ast.parse(twin.read_text("utf-8"))
-    ratio = model_lines(tree(name), PORT_PLUMBING) / model_lines(by_hand, TWIN_PLUMBING)
+    by_hand = twin.read_text("utf-8")
+    ratio = model_lines(text(name), PORT_PLUMBING) / model_lines(by_hand, TWIN_PLUMBING)
     allowed = pin(name, "length", 1.3)
     assert ratio <= allowed, f"{name}: {ratio:.2f} times the lines of zoo/keras/{twin.name}, {allowed} is the limit"
 
@@ -169,10 +178,44 @@ def test_it_runs_without_porter(name: str, tmp_path: Path) -> None:
     assert int(done.stdout.split()[-1]) == len(manifest["weight_map"])
 
 
-def model_lines(module: ast.Module, plumbing: set[str]) -> int:
-    """Lines of the statements at the top of a module, less the functions of `plumbing`."""
-    counted = [node for node in module.body if getattr(node, "name", None) not in plumbing]
-    return sum((node.end_lineno or node.lineno) - node.lineno + 1 for node in counted)
+def model_lines(source: str, plumbing: set[str]) -> int:
+    """Lines of code at the top of a module, less its imports and the names of `plumbing`."""
+    lines = {
+        token.start[0] + more
+        for token in tokenize.generate_tokens(io.StringIO(source).readline)
+        if token.type not in _NO_CODE
+        for more in range(token.end[0] - token.start[0] + 1)
+    }
+    module = ast.parse(source)
+    for node in ast.walk(module):
+        first = node.body[0] if isinstance(node, ast.Module | ast.ClassDef | ast.FunctionDef) and node.body else None
+        if isinstance(first, ast.Expr) and isinstance(first.value, ast.Constant) and isinstance(first.value.value, str):
+            lines -= _lines(first)
+    for node in module.body:
+        if isinstance(node, ast.Import | ast.ImportFrom) or _defined(node) & plumbing:
+            lines -= _lines(node)
+    return len(lines)
+
+
+_NO_CODE = {
+    tokenize.COMMENT,
+    tokenize.NL,
+    tokenize.NEWLINE,
+    tokenize.INDENT,
+    tokenize.DEDENT,
+    tokenize.ENDMARKER,
+}
+
+
+def _lines(node: ast.stmt) -> set[int]:
+    first = min([node.lineno, *(decorator.lineno for decorator in getattr(node, "decorator_list", []))])
+    return set(range(first, (node.end_lineno or first) + 1))
+
+
+def _defined(node: ast.stmt) -> set[str]:
+    """The names that a statement at the top of a module defines."""
+    targets = node.targets if isinstance(node, ast.Assign) else [node.target] if isinstance(node, ast.AnnAssign) else []
+    return {getattr(node, "name", "")} | {target.id for target in targets if isinstance(target, ast.Name)}
 
 
 def _bound_names(module: ast.Module) -> set[str]:

@@ -70,6 +70,7 @@ class Body:
     layers: dict[str, Path] = field(default_factory=dict)  # path of a module that is one layer -> its attribute
     trains: bool = False  # whether anything in it behaves differently in training
     facts: dict[str, Any] = field(default_factory=dict)  # the module's own simple attributes, which name arguments
+    keys: list[str] = field(default_factory=list)  # of what it returns, if that is a mapping
 
 
 class BodyBuilder:
@@ -99,6 +100,8 @@ class BodyBuilder:
             if value in self.context.weights and value not in self.numbers:
                 self._define([value], self._given_out(self.context.weights[value]), [])
         self.body.outputs = [self.number(value) for value in outputs]
+        keys = self.context.modules.get(self.call.path, {}).get("returns", [])
+        self.body.keys = keys if len(keys) == len(outputs) else []
         return self.body
 
     def _given_out(self, weight: Weight) -> Expr:

@@ -38,7 +38,7 @@ def inline(lines: list[Line], outputs: list[int]) -> list[Line]:
             kept = [after for _, after in line.expr.carried]
             line = replace(line, expr=replace(line.expr, lines=tuple(inline(list(line.expr.lines), kept))))
         line = replace(line, expr=transform(line.expr, lambda part: _short(part) if isinstance(part, Block) else None))
-        while result and _nests(result[-1], line, uses):
+        while result and (_nests(result[-1], line, uses) or _in_each_branch(result[-1], line, uses)):
             inner = result.pop()
             line = replace(line, expr=_nested(inner, line.expr))
         result.append(line)
@@ -68,6 +68,16 @@ def _nests(inner: Line, outer: Line, uses: Counter[int]) -> bool:
     if inner.where != outer.where or inner.where is None:
         return inner.where is None and _weight(inner.expr) <= 3 and _weight(outer.expr) <= 6
     return _weight(inner.expr) + _weight(outer.expr) <= _LIMIT and _depth(inner.expr) + _depth(outer.expr) <= 6
+
+
+def _in_each_branch(inner: Line, outer: Line, uses: Counter[int]) -> bool:
+    """Whether a call that the author gave no name is all that one branch does, and read once in the other."""
+    if not isinstance(outer.expr, IfPresent) or not isinstance(inner.expr, Invoke) or inner.names:
+        return False
+    made = Local(inner.outputs[0])
+    read = sum(part == made for part in walk(outer.expr.then))
+    plain = all(isinstance(argument, Local) for argument in inner.expr.args)
+    return plain and read == 1 and outer.expr.otherwise == made and uses[made.number] == 2
 
 
 def _items(inner: Expr, outer: Expr) -> bool:

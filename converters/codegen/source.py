@@ -160,18 +160,20 @@ class ClassWriter:
         printer.functions = names.functions
         text = self.dialect.method_header(body.arguments, training=body.trains, root=self.root)
         written = self._lines(printer, names, lines)
-        returned = ", ".join(names(number) for number in body.outputs)
+        returned = [names(number) for number in body.outputs]
         last = lines[-1] if lines else None
-        if (
+        if body.keys:
+            pairs = zip(body.keys, returned, strict=True)
+            written.append(f"return {{{', '.join(f'{literal(key)}: {name}' for key, name in pairs)}}}")
+        elif (
             last is not None
             and list(last.outputs) == body.outputs
             and not isinstance(last.expr, Loop)
             and len(last.outputs) == 1
         ):
-            prefix = f"{names(last.outputs[0])} = "
-            written[-1] = f"return {written[-1][len(prefix) :]}"
+            written[-1] = f"return {written[-1][len(f'{returned[0]} = ') :]}"
         else:
-            written.append(f"return {returned}")
+            written.append(f"return {', '.join(returned)}")
         return text + [f"    {line}" for line in written]
 
     def _lines(self, printer: Printer, names: LocalNames, lines: Iterable[Line]) -> list[str]:

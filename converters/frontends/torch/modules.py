@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import inspect
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -112,6 +112,16 @@ def _source(kind: Any) -> tuple[str, int, int]:
         return inspect.getsourcefile(kind.forward) or "", first, first + len(lines) - 1
     except (AttributeError, OSError, TypeError):
         return "", 0, 0
+
+
+def returned_keys(program: ExportedProgram, outputs: Sequence[Any]) -> list[str]:
+    """The keys of the tensors of a model that returns a mapping (or what a library has for one); else nothing."""
+    spec = program.call_spec.out_spec
+    keys = spec.context if isinstance(spec.context, list | tuple) else []
+    flat = len(keys) == len(outputs) == spec.num_children and all(child.is_leaf() for child in spec.children())
+    if not flat or not all(isinstance(key, str) for key in keys):
+        return []
+    return [key for key, output in zip(keys, outputs, strict=True) if output is not None]
 
 
 def call_signatures(program: ExportedProgram, value_of: Callable[[torch.fx.Node], Any]) -> dict[str, dict[str, Any]]:

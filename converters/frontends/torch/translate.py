@@ -32,7 +32,13 @@ from porter.converters.frontends.torch.fxgraph import (
     operator_name,
 )
 from porter.converters.frontends.torch.metadata import frames, module_of, scope, source_line
-from porter.converters.frontends.torch.modules import Origin, call_signatures, origin_of_module, origin_of_program
+from porter.converters.frontends.torch.modules import (
+    Origin,
+    call_signatures,
+    origin_of_module,
+    origin_of_program,
+    returned_keys,
+)
 from porter.converters.opset import HOLDS, KIND, MODULES, OPSET, ORIGIN, SCOPE, SIZE, SOURCE, TRAINABLE
 from porter.errors import ExportError, UnsupportedError
 
@@ -67,7 +73,8 @@ class Translator:
         self._refuse_missing()
         self._placeholders()
         self.unnamed -= self.op.initializers.keys()
-        outputs = self._outputs(self._statements(self.program.graph))
+        returned = self._statements(self.program.graph)
+        outputs = self._outputs(returned)
         graph = ir.Graph(
             self.inputs,
             outputs,
@@ -76,7 +83,9 @@ class Translator:
             opset_imports={"": OPSET, **{node.domain: 1 for node in self.op.nodes if node.domain}},
             name=self.origin.name,
         )
-        graph.metadata_props[MODULES] = json.dumps(self.origin.facts(call_signatures(self.program, self.env.get)))
+        facts = self.origin.facts(call_signatures(self.program, self.env.get))
+        facts.get("", {})["returns"] = returned_keys(self.program, returned)
+        graph.metadata_props[MODULES] = json.dumps(facts)
         return ir.Model(graph, ir_version=10, producer_name="porter")
 
     def _refuse_missing(self) -> None:

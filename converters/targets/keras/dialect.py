@@ -164,8 +164,10 @@ class KerasDialect:
             lines = [f"def call({', '.join(['self', *names, 'training=None'])}):  # Keras hands it on to every layer"]
         if root and len(arguments) > 1:
             lines += [
-                f"    if isinstance({arguments[0]}, (list, tuple)):  # fit() and predict() hand all inputs over as one",
-                f"        {', '.join(arguments)} = {arguments[0]}",
+                f"    if isinstance({arguments[0]}, dict):  # fit() and predict() hand all inputs over as one",
+                f"        return self.call(**{arguments[0]})",
+                f"    if isinstance({arguments[0]}, (list, tuple)):",
+                f"        return self.call(*{arguments[0]})",
             ]
         return lines
 

@@ -31,27 +31,41 @@ def initializer(source: str) -> str | None:
         *(["recurrent ±1/√units"] if cells else []),
         *(["normal embeddings"] if embeds else []),
     ]
-    lines = ["def initialize(model):", f'    """Draw weights as PyTorch does: {", ".join(kinds)}."""']
-    lines += ["    for layer in model._flatten_layers():"]
+    lines = ["def initialize(layer):", f'    """Draw weights as PyTorch does: {", ".join(kinds)}."""']
     if embeds:
         lines += [
-            "        if isinstance(layer, layers.Embedding):",
-            "            layer.embeddings.assign(keras.random.normal(layer.embeddings.shape))",
+            "    if isinstance(layer, layers.Embedding):",
+            "        layer.embeddings.assign(keras.random.normal(layer.embeddings.shape))",
         ]
     for number, (classes, fan) in enumerate(branches):
         lines += [
-            f"        {'elif' if embeds or number else 'if'} isinstance(layer, {classes}):",
-            f"            draw(layer, {fan} ** -0.5)",
+            f"    {'elif' if embeds or number else 'if'} isinstance(layer, {classes}):",
+            *(f"        {line}" for line in _drawn(f"{fan} ** -0.5", alone=len(branches) == 1)),
         ]
-    if branches:
-        lines += [
-            "",
-            "",
-            "def draw(layer, bound):",
-            "    for variable in layer.weights:",
-            "        variable.assign(keras.random.uniform(variable.shape, -bound, bound))",
-        ]
+    lines += _WITHIN if len(branches) < 2 else [*_WITHIN, *_DRAW]
     return "\n".join(lines)
+
+
+_WITHIN = [
+    '    within = getattr(layer, "layers", None) or [part for name, part in vars(layer).items() if name[0] != "_"]',
+    "    for part in keras.tree.flatten(within):",
+    "        if isinstance(part, layers.Layer):",
+    "            initialize(part)",
+]
+_DRAW = [
+    "",
+    "",
+    "def draw(layer, bound):",
+    "    for variable in layer.weights:",
+    "        variable.assign(keras.random.uniform(variable.shape, -bound, bound))",
+]
+
+
+def _drawn(bound: str, *, alone: bool) -> list[str]:
+    """The draw of one kind of layer: by a function of its own where there are several kinds."""
+    if not alone:
+        return [f"draw(layer, {bound})"]
+    return [f"bound = {bound}", *(line.removeprefix("    ") for line in _DRAW[3:])]
 
 
 def _branch(kinds: tuple[str, ...], drawn: set[str], fan: str) -> list[tuple[str, str]]:

@@ -35,15 +35,11 @@ def load_weights(model, path, trained=True):
 
 _REBUILD = """
     def build_from_config(self, config):
-        create_variables(self)"""
+        {create}"""
 
 _EXPORT = """
-    _default_save_signature = None  # Keras would trace the model with one float input
-
     def export(self, filepath, format="tf_saved_model", verbose=None, input_signature=None, **kwargs):
-        if input_signature is None:
-            input_signature = [keras.InputSpec(x.dtype, x.shape, name=x.name) for x in symbolic_inputs()]
-        super().export(filepath, format, verbose, input_signature, **kwargs)"""
+        super().export(filepath, format, verbose, input_signature or symbolic_inputs(), **kwargs)"""
 
 _FREEZE = """
     for path in FROZEN:
@@ -54,11 +50,16 @@ _FREEZE = """
 
 @dataclass(frozen=True)
 class InputSpec:
-    """An input of the generated model in the target's own axis order; sizes that vary are None."""
+    """An input of the generated model in the target's own axis order; sizes that vary are None.
+
+    `counted` says that it must hold whole numbers even where only shapes are worked out: it is more than looked up in
+    an Embedding, which takes floats for them.
+    """
 
     name: str
     shape: tuple[int | None, ...]
     dtype: str
+    counted: bool = False
 
 
 @dataclass(frozen=True)
@@ -87,17 +88,21 @@ def module_text(
     fixed: Fixed = Fixed(),
 ) -> str:
     """The whole module, not yet formatted."""
-    # From a model of its own class Keras knows one shape: it rebuilds and exports it as if it took one float input.
+    # Of a model's own class Keras knows shapes alone: it rebuilds and exports it as if it took floats.
     several = len(inputs) > 1 or not inputs[0].dtype.startswith("float")
-    rebuilt = several or bool(fixed.frozen)
-    methods = [*([_REBUILD] if rebuilt else []), *([_EXPORT] if several else [])]
+    create = _creation(inputs, fixed, several=several)
+    rebuilt = bool(fixed.frozen) or any(spec.counted for spec in inputs)
+    methods = [
+        *([_REBUILD.format(create=create.format(model="self"))] if rebuilt else []),
+        *([_EXPORT] if several else []),
+    ]
     classes = [*classes[:-1], "\n".join([classes[-1].rstrip(), *methods])]
     frozen = [f"# Not trained by the source (requires_grad=False).\nFROZEN = {literal(fixed.frozen)}"]
     body = "\n\n\n".join([*(frozen if fixed.frozen else []), *helpers, *classes])
     drawn = initializer(body)
     functions = [
-        _build(root, inputs, rebuilt=rebuilt, drawn=bool(drawn), fixed=fixed.any),
-        *([_create(inputs, fixed, several=several)] if rebuilt else []),
+        _build(root, create.format(model="model"), drawn=bool(drawn), fixed=fixed.any),
+        *([_create(inputs, several=several)] if fixed.frozen else []),
         *([_inputs(inputs)] if several else []),
         *([drawn] if drawn else []),
         _LOAD_FIXED if fixed.any else _LOAD,
@@ -127,13 +132,27 @@ def _plain(doc: str) -> str:
     return " ".join(line.split())
 
 
-def _build(root: str, inputs: Sequence[InputSpec], *, rebuilt: bool, drawn: bool, fixed: bool) -> str:
+def _creation(inputs: Sequence[InputSpec], fixed: Fixed, *, several: bool) -> str:
+    """The statement that makes the variables of `{model}`."""
+    if fixed.frozen:
+        return "create_variables({model})"
+    return f"{{model}}({_given(inputs, several=several)})"
+
+
+def _given(inputs: Sequence[InputSpec], *, several: bool) -> str:
+    """All inputs as fit() hands them over, so that Keras notes the shapes of all of them."""
+    if not several:
+        return _arguments(inputs)
+    return "symbolic_inputs()" if len(inputs) > 1 else "*symbolic_inputs()"
+
+
+def _build(root: str, create: str, *, drawn: bool, fixed: bool) -> str:
     load = 'load_weights(model, Path(__file__).with_name("weights.safetensors")'
     lines = [
         "def build(weights=True):",
         '    """The model with the weights that lie beside this file, or with fresh ones."""',
         f"    model = {root}()",
-        "    create_variables(model)" if rebuilt else f"    model({_arguments(inputs)})",
+        f"    {create}",
     ]
     if fixed:
         lines += ["    if not weights:", "        initialize(model)"] if drawn else []
@@ -144,11 +163,10 @@ def _build(root: str, inputs: Sequence[InputSpec], *, rebuilt: bool, drawn: bool
     return "\n".join([*lines, "    return model"])
 
 
-def _create(inputs: Sequence[InputSpec], fixed: Fixed, *, several: bool) -> str:
-    says = "Make the variables by one symbolic call" + (", and freeze what the source froze." if fixed.frozen else ".")
-    arguments = "*symbolic_inputs()" if several else _arguments(inputs)
-    lines = ["def create_variables(model):", f'    """{says}"""', f"    model({arguments})"]
-    return "\n".join(lines) + (_FREEZE if fixed.frozen else "")
+def _create(inputs: Sequence[InputSpec], *, several: bool) -> str:
+    says = "Make the variables by one symbolic call, and freeze what the source froze."
+    lines = ["def create_variables(model):", f'    """{says}"""', f"    model({_given(inputs, several=several)})"]
+    return "\n".join(lines) + _FREEZE
 
 
 def _inputs(inputs: Sequence[InputSpec]) -> str:

@@ -105,13 +105,16 @@ def build(weights=True):
     return model
 
 
-def initialize(model):
+def initialize(layer):
     """Draw weights as PyTorch does: kernels and biases within ±1/√fan_in."""
-    for layer in model._flatten_layers():
-        if isinstance(layer, layers.DepthwiseConv2D):
-            draw(layer, math.prod(layer.kernel.shape[:-2]) ** -0.5)
-        elif isinstance(layer, (layers.Dense, layers.Conv2D)):
-            draw(layer, math.prod(layer.kernel.shape[:-1]) ** -0.5)
+    if isinstance(layer, layers.DepthwiseConv2D):
+        draw(layer, math.prod(layer.kernel.shape[:-2]) ** -0.5)
+    elif isinstance(layer, (layers.Dense, layers.Conv2D)):
+        draw(layer, math.prod(layer.kernel.shape[:-1]) ** -0.5)
+    within = getattr(layer, "layers", None) or [part for name, part in vars(layer).items() if name[0] != "_"]
+    for part in keras.tree.flatten(within):
+        if isinstance(part, layers.Layer):
+            initialize(part)
 
 
 def draw(layer, bound):

@@ -27,8 +27,10 @@ class GRULanguageModel(keras.Model):
         self.head_bias = self.add_weight(name="head_bias", shape=(40,), initializer="zeros")
 
     def call(self, tokens, hidden=None, training=None):  # Keras hands it on to every layer
-        if isinstance(tokens, (list, tuple)):  # fit() and predict() hand all inputs over as one
-            tokens, hidden = tokens
+        if isinstance(tokens, dict):  # fit() and predict() hand all inputs over as one
+            return self.call(**tokens)
+        if isinstance(tokens, (list, tuple)):
+            return self.call(*tokens)
         embedded = self.dropout(without_padding_gradient(self.embedding(tokens), tokens, 0))
         states, x = self.gru_l0(embedded, initial_state=hidden[0])
         states, hidden = self.gru_l1(self.gru_dropout(states), initial_state=hidden[1])
@@ -39,20 +41,16 @@ class GRULanguageModel(keras.Model):
         return states, x
 
     def build_from_config(self, config):
-        create_variables(self)
-
-    _default_save_signature = None  # Keras would trace the model with one float input
+        self(symbolic_inputs())
 
     def export(self, filepath, format="tf_saved_model", verbose=None, input_signature=None, **kwargs):
-        if input_signature is None:
-            input_signature = [keras.InputSpec(x.dtype, x.shape, name=x.name) for x in symbolic_inputs()]
-        super().export(filepath, format, verbose, input_signature, **kwargs)
+        super().export(filepath, format, verbose, input_signature or symbolic_inputs(), **kwargs)
 
 
 def build(weights=True):
     """The model with the weights that lie beside this file, or with fresh ones."""
     model = GRULanguageModel()
-    create_variables(model)
+    model(symbolic_inputs())
     if weights:
         load_weights(model, Path(__file__).with_name("weights.safetensors"))
     else:
@@ -60,25 +58,23 @@ def build(weights=True):
     return model
 
 
-def create_variables(model):
-    """Make the variables by one symbolic call."""
-    model(*symbolic_inputs())
-
-
 def symbolic_inputs():
     """What the model takes; sizes that are None may vary."""
     return [keras.Input((None,), dtype="int64", name="tokens"), keras.Input(batch_shape=(2, None, 14), name="hidden")]
 
 
-def initialize(model):
+def initialize(layer):
     """Draw weights as PyTorch does: kernels and biases within ±1/√fan_in, recurrent ±1/√units, normal embeddings."""
-    for layer in model._flatten_layers():
-        if isinstance(layer, layers.Embedding):
-            layer.embeddings.assign(keras.random.normal(layer.embeddings.shape))
-        elif isinstance(layer, layers.GRUCell):
-            draw(layer, layer.units**-0.5)
-        elif isinstance(layer, layers.Dense):
-            draw(layer, math.prod(layer.kernel.shape[:-1]) ** -0.5)
+    if isinstance(layer, layers.Embedding):
+        layer.embeddings.assign(keras.random.normal(layer.embeddings.shape))
+    elif isinstance(layer, layers.GRUCell):
+        draw(layer, layer.units**-0.5)
+    elif isinstance(layer, layers.Dense):
+        draw(layer, math.prod(layer.kernel.shape[:-1]) ** -0.5)
+    within = getattr(layer, "layers", None) or [part for name, part in vars(layer).items() if name[0] != "_"]
+    for part in keras.tree.flatten(within):
+        if isinstance(part, layers.Layer):
+            initialize(part)
 
 
 def draw(layer, bound):

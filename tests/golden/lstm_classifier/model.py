@@ -11,17 +11,14 @@ from safetensors.numpy import load_file
 class TwoBiases:
     """Gives a recurrent cell a second bias. It computes with their sum, so each of them gets the whole gradient."""
 
-    def build(self, input_shape):
-        super().build(input_shape)
-        self.recurrent_bias = self.add_weight(shape=self.input_bias.shape, name="recurrent_bias", initializer="zeros")
-
     @property
     def bias(self):
         return self.input_bias + self.recurrent_bias
 
     @bias.setter
-    def bias(self, variable):
+    def bias(self, variable):  # as the cell is built
         self.input_bias = variable
+        self.recurrent_bias = self.add_weight(shape=variable.shape, name="recurrent_bias", initializer="zeros")
 
 
 class TwoBiasLSTMCell(TwoBiases, layers.LSTMCell):
@@ -34,8 +31,7 @@ class TwoBiasLSTM(layers.LSTM):
 
     def __init__(self, units, **kwargs):
         super().__init__(units, **kwargs)
-        self._layers.remove(self.cell)
-        self.cell = TwoBiasLSTMCell.from_config(self.cell.get_config())
+        self.cell.__class__ = TwoBiasLSTMCell
 
 
 @keras.saving.register_keras_serializable("lstm_classifier")
@@ -54,21 +50,14 @@ class LSTMClassifier(keras.Model):
         pooled = ops.mean(tokens, axis=1)
         return self.classifier(self.dropout(pooled))
 
-    def build_from_config(self, config):
-        create_variables(self)
-
-    _default_save_signature = None  # Keras would trace the model with one float input
-
     def export(self, filepath, format="tf_saved_model", verbose=None, input_signature=None, **kwargs):
-        if input_signature is None:
-            input_signature = [keras.InputSpec(x.dtype, x.shape, name=x.name) for x in symbolic_inputs()]
-        super().export(filepath, format, verbose, input_signature, **kwargs)
+        super().export(filepath, format, verbose, input_signature or symbolic_inputs(), **kwargs)
 
 
 def build(weights=True):
     """The model with the weights that lie beside this file, or with fresh ones."""
     model = LSTMClassifier()
-    create_variables(model)
+    model(*symbolic_inputs())
     if weights:
         load_weights(model, Path(__file__).with_name("weights.safetensors"))
     else:
@@ -76,25 +65,23 @@ def build(weights=True):
     return model
 
 
-def create_variables(model):
-    """Make the variables by one symbolic call."""
-    model(*symbolic_inputs())
-
-
 def symbolic_inputs():
     """What the model takes; sizes that are None may vary."""
     return [keras.Input((None,), dtype="int64", name="tokens")]
 
 
-def initialize(model):
+def initialize(layer):
     """Draw weights as PyTorch does: kernels and biases within ±1/√fan_in, recurrent ±1/√units, normal embeddings."""
-    for layer in model._flatten_layers():
-        if isinstance(layer, layers.Embedding):
-            layer.embeddings.assign(keras.random.normal(layer.embeddings.shape))
-        elif isinstance(layer, layers.LSTMCell):
-            draw(layer, layer.units**-0.5)
-        elif isinstance(layer, layers.Dense):
-            draw(layer, math.prod(layer.kernel.shape[:-1]) ** -0.5)
+    if isinstance(layer, layers.Embedding):
+        layer.embeddings.assign(keras.random.normal(layer.embeddings.shape))
+    elif isinstance(layer, layers.LSTMCell):
+        draw(layer, layer.units**-0.5)
+    elif isinstance(layer, layers.Dense):
+        draw(layer, math.prod(layer.kernel.shape[:-1]) ** -0.5)
+    within = getattr(layer, "layers", None) or [part for name, part in vars(layer).items() if name[0] != "_"]
+    for part in keras.tree.flatten(within):
+        if isinstance(part, layers.Layer):
+            initialize(part)
 
 
 def draw(layer, bound):

@@ -42,8 +42,7 @@ class InvertedResidual(layers.Layer):
         )
 
     def call(self, x):
-        y = self.conv(x)
-        return x + y if self.use_residual else y
+        return x + self.conv(x) if self.use_residual else self.conv(x)
 
 
 @keras.saving.register_keras_serializable("mobilenet_v2")
@@ -82,13 +81,16 @@ def build(weights=True):
     return model
 
 
-def initialize(model):
+def initialize(layer):
     """Draw weights as PyTorch does: kernels and biases within ±1/√fan_in."""
-    for layer in model._flatten_layers():
-        if isinstance(layer, layers.DepthwiseConv2D):
-            draw(layer, math.prod(layer.kernel.shape[:-2]) ** -0.5)
-        elif isinstance(layer, (layers.Dense, layers.Conv2D)):
-            draw(layer, math.prod(layer.kernel.shape[:-1]) ** -0.5)
+    if isinstance(layer, layers.DepthwiseConv2D):
+        draw(layer, math.prod(layer.kernel.shape[:-2]) ** -0.5)
+    elif isinstance(layer, (layers.Dense, layers.Conv2D)):
+        draw(layer, math.prod(layer.kernel.shape[:-1]) ** -0.5)
+    within = getattr(layer, "layers", None) or [part for name, part in vars(layer).items() if name[0] != "_"]
+    for part in keras.tree.flatten(within):
+        if isinstance(part, layers.Layer):
+            initialize(part)
 
 
 def draw(layer, bound):

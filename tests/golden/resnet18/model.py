@@ -70,16 +70,16 @@ def build(weights=True):
     return model
 
 
-def initialize(model):
+def initialize(layer):
     """Draw weights as PyTorch does: kernels and biases within ±1/√fan_in."""
-    for layer in model._flatten_layers():
-        if isinstance(layer, (layers.Dense, layers.Conv2D)):
-            draw(layer, math.prod(layer.kernel.shape[:-1]) ** -0.5)
-
-
-def draw(layer, bound):
-    for variable in layer.weights:
-        variable.assign(keras.random.uniform(variable.shape, -bound, bound))
+    if isinstance(layer, (layers.Dense, layers.Conv2D)):
+        bound = math.prod(layer.kernel.shape[:-1]) ** -0.5
+        for variable in layer.weights:
+            variable.assign(keras.random.uniform(variable.shape, -bound, bound))
+    within = getattr(layer, "layers", None) or [part for name, part in vars(layer).items() if name[0] != "_"]
+    for part in keras.tree.flatten(within):
+        if isinstance(part, layers.Layer):
+            initialize(part)
 
 
 def load_weights(model, path):

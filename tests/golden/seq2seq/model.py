@@ -69,37 +69,30 @@ class Seq2Seq(keras.Model):
         self.decoder = Decoder()
 
     def call(self, source, token=None, hidden=None, training=None):  # Keras hands it on to every layer
-        if isinstance(source, (list, tuple)):  # fit() and predict() hand all inputs over as one
-            source, token, hidden = source
+        if isinstance(source, dict):  # fit() and predict() hand all inputs over as one
+            return self.call(**source)
+        if isinstance(source, (list, tuple)):
+            return self.call(*source)
         states = self.encoder(source)
         x, y, z = self.decoder(token, hidden, states, ops.equal(source, 0))
         return x, y, z
 
     def build_from_config(self, config):
-        create_variables(self)
-
-    _default_save_signature = None  # Keras would trace the model with one float input
+        self(symbolic_inputs())
 
     def export(self, filepath, format="tf_saved_model", verbose=None, input_signature=None, **kwargs):
-        if input_signature is None:
-            input_signature = [keras.InputSpec(x.dtype, x.shape, name=x.name) for x in symbolic_inputs()]
-        super().export(filepath, format, verbose, input_signature, **kwargs)
+        super().export(filepath, format, verbose, input_signature or symbolic_inputs(), **kwargs)
 
 
 def build(weights=True):
     """The model with the weights that lie beside this file, or with fresh ones."""
     model = Seq2Seq()
-    create_variables(model)
+    model(symbolic_inputs())
     if weights:
         load_weights(model, Path(__file__).with_name("weights.safetensors"))
     else:
         initialize(model)
     return model
-
-
-def create_variables(model):
-    """Make the variables by one symbolic call."""
-    model(*symbolic_inputs())
 
 
 def symbolic_inputs():
@@ -111,15 +104,18 @@ def symbolic_inputs():
     ]
 
 
-def initialize(model):
+def initialize(layer):
     """Draw weights as PyTorch does: kernels and biases within ±1/√fan_in, recurrent ±1/√units, normal embeddings."""
-    for layer in model._flatten_layers():
-        if isinstance(layer, layers.Embedding):
-            layer.embeddings.assign(keras.random.normal(layer.embeddings.shape))
-        elif isinstance(layer, layers.GRUCell):
-            draw(layer, layer.units**-0.5)
-        elif isinstance(layer, layers.Dense):
-            draw(layer, math.prod(layer.kernel.shape[:-1]) ** -0.5)
+    if isinstance(layer, layers.Embedding):
+        layer.embeddings.assign(keras.random.normal(layer.embeddings.shape))
+    elif isinstance(layer, layers.GRUCell):
+        draw(layer, layer.units**-0.5)
+    elif isinstance(layer, layers.Dense):
+        draw(layer, math.prod(layer.kernel.shape[:-1]) ** -0.5)
+    within = getattr(layer, "layers", None) or [part for name, part in vars(layer).items() if name[0] != "_"]
+    for part in keras.tree.flatten(within):
+        if isinstance(part, layers.Layer):
+            initialize(part)
 
 
 def draw(layer, bound):

@@ -114,37 +114,27 @@ class TranslationTransformer(keras.Model):
         self.generator = layers.Dense(36)
 
     def call(self, source, target=None, training=None):  # Keras hands it on to every layer
-        if isinstance(source, (list, tuple)):  # fit() and predict() hand all inputs over as one
-            source, target = source
+        if isinstance(source, dict):  # fit() and predict() hand all inputs over as one
+            return self.call(**source)
+        if isinstance(source, (list, tuple)):
+            return self.call(*source)
         source_embedded = self.positional_encoding(self.source_embedding(source) * 3.4641016151377544)
         target_embedded = self.positional_encoding(self.target_embedding(target) * 3.4641016151377544)
         decoded = self.transformer(source_embedded, target_embedded)
         return self.generator(decoded)
 
-    def build_from_config(self, config):
-        create_variables(self)
-
-    _default_save_signature = None  # Keras would trace the model with one float input
-
     def export(self, filepath, format="tf_saved_model", verbose=None, input_signature=None, **kwargs):
-        if input_signature is None:
-            input_signature = [keras.InputSpec(x.dtype, x.shape, name=x.name) for x in symbolic_inputs()]
-        super().export(filepath, format, verbose, input_signature, **kwargs)
+        super().export(filepath, format, verbose, input_signature or symbolic_inputs(), **kwargs)
 
 
 def build(weights=True):
     """The model with the weights that lie beside this file, or with fresh ones."""
     model = TranslationTransformer()
-    create_variables(model)
+    model(symbolic_inputs())
     if not weights:
         initialize(model)
     load_weights(model, Path(__file__).with_name("weights.safetensors"), trained=weights)
     return model
-
-
-def create_variables(model):
-    """Make the variables by one symbolic call."""
-    model(*symbolic_inputs())
 
 
 def symbolic_inputs():
@@ -152,18 +142,18 @@ def symbolic_inputs():
     return [keras.Input((None,), dtype="int64", name="source"), keras.Input((None,), dtype="int64", name="target")]
 
 
-def initialize(model):
+def initialize(layer):
     """Draw weights as PyTorch does: kernels and biases within ±1/√fan_in, normal embeddings."""
-    for layer in model._flatten_layers():
-        if isinstance(layer, layers.Embedding):
-            layer.embeddings.assign(keras.random.normal(layer.embeddings.shape))
-        elif isinstance(layer, layers.Dense):
-            draw(layer, math.prod(layer.kernel.shape[:-1]) ** -0.5)
-
-
-def draw(layer, bound):
-    for variable in layer.weights:
-        variable.assign(keras.random.uniform(variable.shape, -bound, bound))
+    if isinstance(layer, layers.Embedding):
+        layer.embeddings.assign(keras.random.normal(layer.embeddings.shape))
+    elif isinstance(layer, layers.Dense):
+        bound = math.prod(layer.kernel.shape[:-1]) ** -0.5
+        for variable in layer.weights:
+            variable.assign(keras.random.uniform(variable.shape, -bound, bound))
+    within = getattr(layer, "layers", None) or [part for name, part in vars(layer).items() if name[0] != "_"]
+    for part in keras.tree.flatten(within):
+        if isinstance(part, layers.Layer):
+            initialize(part)
 
 
 def load_weights(model, path, trained=True):

@@ -9,17 +9,14 @@ from keras import layers, ops
 class TwoBiases:
     """Gives a recurrent cell a second bias. It computes with their sum, so each of them gets the whole gradient."""
 
-    def build(self, input_shape):
-        super().build(input_shape)
-        self.recurrent_bias = self.add_weight(shape=self.input_bias.shape, name="recurrent_bias", initializer="zeros")
-
     @property
     def bias(self):
         return self.input_bias + self.recurrent_bias
 
     @bias.setter
-    def bias(self, variable):
+    def bias(self, variable):  # as the cell is built
         self.input_bias = variable
+        self.recurrent_bias = self.add_weight(shape=variable.shape, name="recurrent_bias", initializer="zeros")
 
 
 class TwoBiasLSTMCell(TwoBiases, layers.LSTMCell):
@@ -40,8 +37,7 @@ class TwoBiasLSTM(layers.LSTM):
 
     def __init__(self, units, **kwargs):
         super().__init__(units, **kwargs)
-        self._layers.remove(self.cell)
-        self.cell = TwoBiasLSTMCell.from_config(self.cell.get_config())
+        self.cell.__class__ = TwoBiasLSTMCell
 
 
 @keras.saving.register_keras_serializable()
@@ -50,8 +46,7 @@ class TwoBiasGRU(layers.GRU):
 
     def __init__(self, units, **kwargs):
         super().__init__(units, **kwargs)
-        self._layers.remove(self.cell)
-        self.cell = TwoBiasGRUCell.from_config(self.cell.get_config())
+        self.cell.__class__ = TwoBiasGRUCell
 
 
 @keras.saving.register_keras_serializable()
@@ -60,8 +55,7 @@ class TwoBiasSimpleRNN(layers.SimpleRNN):
 
     def __init__(self, units, **kwargs):
         super().__init__(units, **kwargs)
-        self._layers.remove(self.cell)
-        self.cell = TwoBiasSimpleRNNCell.from_config(self.cell.get_config())
+        self.cell.__class__ = TwoBiasSimpleRNNCell
 
 
 def in_input_order(outputs):

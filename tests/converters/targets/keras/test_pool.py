@@ -89,7 +89,7 @@ def test_a_last_window_that_hangs_over_is_divided_by_what_it_covers(
 
 
 def test_pools_are_written_as_people_write_them() -> None:
-    assert "layers.MaxPooling2D(2, strides=2)" in check_module(nn.MaxPool2d(2), images(2))
+    assert "layers.MaxPooling2D(2)" in check_module(nn.MaxPool2d(2), images(2))
     assert "layers.AveragePooling2D(3, strides=2)" in check_module(nn.AvgPool2d(3, 2, 1), images(2))
     source = check_module(nn.AvgPool2d(3, 1, 1, count_include_pad=False), images(2))
     assert 'layers.AveragePooling2D(3, strides=1, padding="same")' in source
