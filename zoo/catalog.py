@@ -100,7 +100,7 @@ _KERAS = {
         "resnet50_functional": "ResNet-50 with the functional API: stride on the first 1 x 1 convolution",
         "mobilenet_v2_functional": "MobileNetV2 with the functional API: padding below and to the right",
         "efficientnet_b0_functional": "EfficientNet-B0 with the functional API: scales its pixels, SAME padding",
-        "densenet40_12_functional": "DenseNet, 40 layers, growth 12, with the functional API and names that Keras counts",
+        "densenet40_12_functional": "DenseNet, 40 layers, growth 12, with the functional API: names that Keras counts",
         "vgg16_sequential": "VGG-16 as a Sequential model: flattens a feature map into a dense layer",
         "separable_unet": "Segmentation: separable convolutions down, transposed ones up",
         "photo_classifier": "Bytes of any size: Resizing, CenterCrop, Rescaling and Normalization in the model",

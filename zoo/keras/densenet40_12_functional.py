@@ -55,7 +55,7 @@ def densenet(depth=40, growth=12, stem=16, classes=10, dropout=0.2):
 
 def make(*, small: bool = False) -> keras.Model:
     model = densenet(depth=13, growth=4, stem=8) if small else densenet()
-    return settle_statistics(seed_weights(model, gain=2.0), inputs(small=small, seed=1)["images"])
+    return settle_statistics(seed_weights(model, gain=2.0), inputs(small=small, batch=8, seed=1)["images"])
 
 
 def inputs(*, small: bool = False, batch: int = 2, seed: int = 0) -> dict[str, np.ndarray]:

@@ -73,7 +73,7 @@ def efficientnet(stages=STAGES, stem=32, last=1280, classes=1000, dropout=0.2, d
 
 def make(*, small: bool = False) -> keras.Model:
     model = efficientnet(SMALL_STAGES, stem=8, last=32, classes=10) if small else efficientnet()
-    return settle_statistics(seed_weights(model), inputs(small=small, seed=1)["pixels"])
+    return settle_statistics(seed_weights(model), inputs(small=small, batch=8, seed=1)["pixels"])
 
 
 def inputs(*, small: bool = False, batch: int = 2, seed: int = 0) -> dict[str, np.ndarray]:

@@ -57,7 +57,7 @@ def mobilenet_v2(stages=STAGES, stem=32, last=1280, classes=1000, dropout=0.2):
 
 def make(*, small: bool = False) -> keras.Model:
     model = mobilenet_v2(SMALL_STAGES, stem=8, last=32, classes=10) if small else mobilenet_v2()
-    return settle_statistics(seed_weights(model), inputs(small=small, seed=1)["images"])
+    return settle_statistics(seed_weights(model), inputs(small=small, batch=8, seed=1)["images"])
 
 
 def inputs(*, small: bool = False, batch: int = 2, seed: int = 0) -> dict[str, np.ndarray]:

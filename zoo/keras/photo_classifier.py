@@ -27,7 +27,7 @@ def photo_classifier(statistics, side=180, crop=160, widths=(32, 64, 128, 256), 
 
 
 def make(*, small: bool = False) -> keras.Model:
-    photos = inputs(small=small, batch=4, seed=1)["photos"]
+    photos = inputs(small=small, batch=8, seed=1)["photos"]
     sizes = {"side": 28, "crop": 24, "widths": (6, 8, 10), "classes": 4} if small else {}
     return settle_statistics(seed_weights(photo_classifier(photos, **sizes), gain=2.0), photos)
 

@@ -43,7 +43,7 @@ def resnet(blocks=(3, 4, 6, 3), width=64, classes=1000):
 
 def make(*, small: bool = False) -> keras.Model:
     model = resnet(blocks=(2, 3, 3, 2), width=8, classes=10) if small else resnet()
-    return settle_statistics(seed_weights(model), inputs(small=small, seed=1)["images"])
+    return settle_statistics(seed_weights(model), inputs(small=small, batch=8, seed=1)["images"])
 
 
 def inputs(*, small: bool = False, batch: int = 2, seed: int = 0) -> dict[str, np.ndarray]:

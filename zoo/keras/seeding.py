@@ -48,6 +48,8 @@ def settle_statistics(model: keras.Model, *inputs: np.ndarray) -> keras.Model:
     """
     norms = [layer for layer in model._flatten_layers() if isinstance(layer, keras.layers.BatchNormalization)]
     dropped = [layer for layer in model._flatten_layers() if isinstance(layer, keras.layers.Dropout)]
+    if not norms:
+        return model
     momenta, rates = [layer.momentum for layer in norms], [layer.rate for layer in dropped]
     for layer in norms:
         layer.momentum = 0.0

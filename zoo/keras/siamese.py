@@ -38,7 +38,7 @@ def siamese(widths=(32, 64, 128), embedding=64, classes=100):
 
 def make(*, small: bool = False) -> keras.Model:
     model = siamese(widths=(4, 8), embedding=6, classes=5) if small else siamese()
-    return settle_statistics(seed_weights(model, gain=2.0), *inputs(small=small, seed=1).values())
+    return settle_statistics(seed_weights(model, gain=2.0), *inputs(small=small, batch=8, seed=1).values())
 
 
 def inputs(*, small: bool = False, batch: int = 2, seed: int = 0) -> dict[str, np.ndarray]:

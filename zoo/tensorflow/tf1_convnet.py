@@ -5,6 +5,7 @@ program left behind: a frozen graph, a SavedModel, or a checkpoint beside its gr
 """
 
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import tensorflow as tf
@@ -12,8 +13,8 @@ import tensorflow as tf
 tf1 = tf.compat.v1
 
 DYNAMIC = {"images": {0: "batch"}}
-FULL = {"side": 28, "widths": (32, 64), "hidden": 256, "classes": 10}
-SMALL = {"side": 12, "widths": (4, 6), "hidden": 8, "classes": 5}
+FULL: dict[str, Any] = {"side": 28, "widths": (32, 64), "hidden": 256, "classes": 10}
+SMALL: dict[str, Any] = {"side": 12, "widths": (4, 6), "hidden": 8, "classes": 5}
 INPUT, OUTPUT = "images:0", "softmax:0"
 
 

@@ -52,7 +52,11 @@ def carry(
 
 def weighted_modules(model: nn.Module) -> Iterator[tuple[str, nn.Module]]:
     """(path, module) of every module that has parameters of its own, in the order of definition."""
-    return ((path, module) for path, module in model.named_modules() if next(module.parameters(recurse=False), None) is not None)
+    return (
+        (path, module)
+        for path, module in model.named_modules()
+        if next(module.parameters(recurse=False), None) is not None
+    )
 
 
 def _is_weight(variable: Any) -> bool:

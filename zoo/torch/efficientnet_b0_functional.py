@@ -45,9 +45,7 @@ class ConvBlock(nn.Sequential):
         super().__init__()
         if stride == 1:
             padding = kernel_size // 2
-            self.conv = nn.Conv2d(
-                in_channels, out_channels, kernel_size, padding=padding, groups=groups, bias=False
-            )
+            self.conv = nn.Conv2d(in_channels, out_channels, kernel_size, padding=padding, groups=groups, bias=False)
         else:
             self.conv = Conv2dSame(in_channels, out_channels, kernel_size, stride, groups=groups, bias=False)
         self.bn = nn.BatchNorm2d(out_channels, eps=1e-3, momentum=0.01)
@@ -91,7 +89,7 @@ class MBConv(nn.Module):
         self.depthwise = ConvBlock(hidden, hidden, kernel_size, stride, groups=hidden)
         self.se = SqueezeExcite(hidden, max(1, in_channels // 4))
         self.project = ConvBlock(hidden, out_channels, 1, act=False)
-        self.drop = DropPath(drop_rate)
+        self.drop = DropPath(drop_rate) if self.use_residual else nn.Identity()
 
     def forward(self, x: torch.Tensor) -> torch.Tensor:
         out = self.project(self.se(self.depthwise(self.expand(x))))
