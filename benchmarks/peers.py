@@ -26,6 +26,7 @@ PEERS = {
 }
 MODELS = ("lenet", "resnet18", "resnet50", "mobilenet_v2", "bert_tiny")
 INSTALL_LIMIT, CONVERT_LIMIT = 1200, 300
+SCRIPT = Path(__file__).with_name("peer_run.py")
 
 
 def run(tools: tuple[str, ...] = ("porter", *PEERS)) -> list[dict[str, Any]]:
@@ -33,11 +34,11 @@ def run(tools: tuple[str, ...] = ("porter", *PEERS)) -> list[dict[str, Any]]:
     rows: list[dict[str, Any]] = []
     with tempfile.TemporaryDirectory() as folder:
         prepared = {model: _prepare(model, Path(folder) / model) for model in MODELS}
-        home = _zoo_alone(Path(folder) / "home")
+        home = zoo_alone(Path(folder) / "home")
         for tool in tools:
-            python, problem = _environment(tool)
+            python, problem = environment(tool, PEERS)
             for model, place in prepared.items():
-                found = {"failure": problem} if problem else _convert(python, tool, model, place, home)
+                found = {"failure": problem} if problem else convert(python, SCRIPT, tool, model, place, home)
                 rows.append({"tool": tool, "model": model, **found})
     return rows
 
@@ -78,7 +79,7 @@ def _prepare(model: str, folder: Path) -> Path:
     return folder
 
 
-def _zoo_alone(folder: Path) -> Path:
+def zoo_alone(folder: Path) -> Path:
     """A folder to import `porter.zoo` from where porter is not installed."""
     package = folder / "porter"
     package.mkdir(parents=True)
@@ -87,8 +88,8 @@ def _zoo_alone(folder: Path) -> Path:
     return folder
 
 
-def _environment(tool: str) -> tuple[Path, str | None]:
-    """The interpreter of the tool's environment, and why there is none."""
+def environment(tool: str, peers: dict[str, tuple[str, ...]]) -> tuple[Path, str | None]:
+    """The interpreter of the tool's environment, made of the packages that `peers` names, and why there is none."""
     if tool == "porter":
         return Path(sys.executable), None
     folder = ENVIRONMENTS / tool
@@ -96,7 +97,7 @@ def _environment(tool: str) -> tuple[Path, str | None]:
     if done.exists():
         return python, None
     venv.create(folder, with_pip=True, clear=True)
-    command = [str(python), "-m", "pip", "install", "--quiet", *PEERS[tool]]
+    command = [str(python), "-m", "pip", "install", "--quiet", *peers[tool]]
     try:
         finished = subprocess.run(command, capture_output=True, text=True, timeout=INSTALL_LIMIT, check=False)
     except subprocess.TimeoutExpired:
@@ -107,10 +108,11 @@ def _environment(tool: str) -> tuple[Path, str | None]:
     return python, None
 
 
-def _convert(python: Path, tool: str, model: str, place: Path, home: Path) -> dict[str, Any]:
+def convert(python: Path, script: Path, tool: str, model: str, place: Path, home: Path) -> dict[str, Any]:
+    """What `script` says of one conversion; in an environment without porter the zoo is imported from `home`."""
     alone = {} if tool == "porter" else {"PYTHONPATH": str(home)}
     environment = {**os.environ, **alone, "TF_CPP_MIN_LOG_LEVEL": "3", "OMP_NUM_THREADS": "1"}
-    command = [str(python), str(Path(__file__).with_name("peer_run.py")), tool, model, str(place)]
+    command = [str(python), str(script), tool, model, str(place)]
     try:
         finished = subprocess.run(
             command, capture_output=True, text=True, timeout=CONVERT_LIMIT, env=environment, cwd=place, check=False

@@ -17,7 +17,7 @@ from typing import Any
 from porter.zoo import catalog
 
 QUICK = ("resnet50", "bert_tiny")
-TWINS = [entry.name for entry in catalog.entries("keras")]
+TWINS = [entry.name for entry in catalog.twins("keras")]
 
 
 def compare(name: str, *, small: bool, rounds: int) -> dict[str, Any]:
@@ -26,7 +26,7 @@ def compare(name: str, *, small: bool, rounds: int) -> dict[str, Any]:
     from porter.timing.frameworks import equal_threads, keras_side
     from porter.timing.measure import benchmark
 
-    entry, twin = catalog.find(name), catalog.find(name, "keras")
+    entry, twin = catalog.find(name), catalog.find(f"keras/{name}")
     source, inputs = entry.make(small=small), entry.inputs(small=small)
     with tempfile.TemporaryDirectory() as folder:
         port = porter.port(source, inputs, out=Path(folder) / name, dynamic=entry.dynamic, name=name)

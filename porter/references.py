@@ -1,7 +1,7 @@
 """Turns what a user types for a model into the model.
 
     torch:PACKAGE.MODULE:FACTORY    keras:PACKAGE.MODULE:FACTORY    tf:PACKAGE.MODULE:FUNCTION
-    zoo:[torch/|keras/]NAME[@small]
+    zoo:[torch/|keras/|tensorflow/]NAME[@small]
     timm:NAME[@pretrained]  torchvision:NAME[@pretrained]  transformers:CLASS[@CHECKPOINT]  keras.applications:NAME
     a path: .pt2 .keras .h5 .onnx .pb, a SavedModel folder, a port directory
 
@@ -161,10 +161,8 @@ def _from_zoo(name: str, to: str | None, reference: str) -> Loaded:
     name, at, variant = name.partition("@")
     if at and variant != "small":
         raise ReferenceError_(f"{reference}: {variant!r} is no variant; the zoo has zoo:{name} and zoo:{name}@small")
-    # A port starts from the other side: the keras definition on the way to torch, the torch one otherwise.
-    framework = "keras" if to == "torch" else "torch"
     try:
-        entry = catalog.find(name, framework)
+        entry = catalog.find(name, to=to)
     except (ValueError, LookupError) as error:
         raise ReferenceError_(f"{reference}: {error}") from error
     small = bool(at)

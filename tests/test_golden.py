@@ -24,7 +24,7 @@ GOLDEN = Path(__file__).parent / "golden"
 ROOT = Path(__file__).resolve().parents[1]
 NAMES = list(regenerate.names())
 PINS: dict[str, dict[str, Any]] = tomllib.loads((GOLDEN / "pins.toml").read_text("utf-8"))
-TWINS = {entry.name for entry in catalog.entries("keras")}
+TWINS = {entry.name for entry in catalog.twins("keras")}
 # What makes, fills and feeds a model rather than being it: in a port, and in a twin.
 PORT_PLUMBING = {"build", "create_variables", "symbolic_inputs", "FROZEN", "load_weights", "find", "initialize", "draw"}
 TWIN_PLUMBING = {"make", "inputs", "DYNAMIC", "copy_weights"}

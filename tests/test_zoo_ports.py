@@ -11,7 +11,7 @@ import porter
 from porter.converters import weights as wx
 from porter.zoo import catalog
 
-MODELS = [entry.name for entry in catalog.entries("torch")]
+MODELS = [entry.name for entry in catalog.originals("torch")]
 
 
 @pytest.fixture(scope="module", params=MODELS)

@@ -6,20 +6,23 @@ Every row names one module `porter.zoo.<framework>.<name>`. Each of those define
     inputs(*, small=False, batch=2, seed=0)   example inputs as numpy arrays, by argument name
     DYNAMIC                                   {argument: {axis: symbol}}: the axes that may vary
 
-A Keras module is the hand-written twin of the torch module of the same name and also defines
-`copy_weights(torch_model, keras_model)`.
+A name that two frameworks share is one model: in one of them the original, in the other its twin, written by hand as a
+yardstick for ports. A twin also defines `copy_weights(original_model, twin_model)`.
+
+Inputs of a Keras original are named as its `keras.Input`s are, or as the arguments of its `call`.
 """
 
 import difflib
 import importlib
-from dataclasses import dataclass
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
 from types import ModuleType
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     import numpy as np
 
-FRAMEWORKS = ("torch", "keras")
+FRAMEWORKS = ("torch", "keras", "tensorflow")
 
 
 @dataclass(frozen=True)
@@ -30,6 +33,7 @@ class Entry:
     framework: str
     kind: str
     summary: str
+    twin: bool = False
 
     @property
     def module(self) -> str:
@@ -42,7 +46,7 @@ class Entry:
         return self._load().DYNAMIC
 
     def make(self, *, small: bool = False) -> Any:
-        """The model (`nn.Module` or `keras.Model`) with seeded weights, in eval mode."""
+        """The model (`nn.Module`, `keras.Model`, `tf.Module` or a function) with seeded weights, in eval mode."""
         return self._load().make(small=small)
 
     def inputs(self, *, small: bool = False, batch: int = 2, seed: int = 0) -> "dict[str, np.ndarray]":
@@ -91,31 +95,70 @@ _TORCH = {
         "fourier": "Fourier neural operator in one dimension",
     },
 }
-_KERAS = (
-    "resnet50",
-    "vgg16",
-    "densenet40_12",
-    "wrn16_4",
-    "mobilenet_v2",
-    "unet",
-    "bert_tiny",
-    "vit_tiny",
-    "lstm_classifier",
-)
+_KERAS = {
+    "cnn": {
+        "resnet50_functional": "ResNet-50 with the functional API: stride on the first 1 x 1 convolution",
+        "mobilenet_v2_functional": "MobileNetV2 with the functional API: padding below and to the right",
+        "efficientnet_b0_functional": "EfficientNet-B0 with the functional API: scales its pixels, SAME padding",
+        "densenet40_12_functional": "DenseNet, 40 layers, growth 12, with the functional API: names that Keras counts",
+        "vgg16_sequential": "VGG-16 as a Sequential model: flattens a feature map into a dense layer",
+        "separable_unet": "Segmentation: separable convolutions down, transposed ones up",
+        "photo_classifier": "Bytes of any size: Resizing, CenterCrop, Rescaling and Normalization in the model",
+        "siamese": "Two inputs, two outputs, one encoder and one head for both",
+        "vae_subclassed": "Variational autoencoder of layers of its own; answers with a dict",
+    },
+    "sequence": {
+        "lstm_sequential": "Text classifier as a Sequential model: LSTM, bidirectional LSTM",
+        "masked_lstm": "Tagger and classifier of padded sentences: Embedding(mask_zero), implicit masks",
+        "seq2seq_attention": "GRU translation model with dot-product attention, subclassed",
+        "translation_transformer": "Encoder-decoder Transformer on MultiHeadAttention, subclassed",
+        "wavenet": "Causal dilated 1-D convolutions with gates and skip connections",
+    },
+}
+_TENSORFLOW = {
+    "cnn": {"tf1_convnet": "TensorFlow 1 graph with variable scopes; written as frozen graph, SavedModel, checkpoint"},
+    "other": {"cellular_automaton": "tf.Module with a tf.while_loop: one rule for every cell, as often as asked"},
+}
+_TWINS = {
+    "torch": (
+        "resnet50_functional",
+        "mobilenet_v2_functional",
+        "efficientnet_b0_functional",
+        "densenet40_12_functional",
+        "vgg16_sequential",
+    ),
+    "keras": (
+        "resnet50",
+        "vgg16",
+        "densenet40_12",
+        "wrn16_4",
+        "mobilenet_v2",
+        "unet",
+        "bert_tiny",
+        "vit_tiny",
+        "lstm_classifier",
+    ),
+}
 
 
-def _rows() -> tuple[Entry, ...]:
-    torch = [Entry(name, "torch", kind, text) for kind, models in _TORCH.items() for name, text in models.items()]
-    twin = {entry.name: entry for entry in torch}
-    keras = [Entry(name, "keras", twin[name].kind, f"{twin[name].summary} (Keras twin)") for name in _KERAS]
-    return (*torch, *keras)
+def _rows() -> Iterator[Entry]:
+    rows = {
+        name: Entry(name, framework, kind, text)
+        for framework, kinds in (("torch", _TORCH), ("keras", _KERAS), ("tensorflow", _TENSORFLOW))
+        for kind, models in kinds.items()
+        for name, text in models.items()
+    }
+    yield from rows.values()
+    for framework, names in _TWINS.items():
+        for original in (rows[name] for name in names):
+            yield replace(original, framework=framework, summary=f"{original.summary} (twin)", twin=True)
 
 
-_ENTRIES = _rows()
+_ENTRIES = tuple(_rows())
 
 
 def entries(framework: str | None = None) -> tuple[Entry, ...]:
-    """All entries, or those of one framework ("torch" or "keras").
+    """All entries, or those of one framework ("torch", "keras" or "tensorflow").
 
     Raises ValueError for another framework.
     """
@@ -126,18 +169,41 @@ def entries(framework: str | None = None) -> tuple[Entry, ...]:
     return tuple(entry for entry in _ENTRIES if entry.framework == framework)
 
 
-def find(name: str, framework: str = "torch") -> Entry:
-    """The entry called `name`: "resnet50", "torch/resnet50" or "keras/resnet50"; a prefix wins over `framework`.
+def originals(framework: str) -> tuple[Entry, ...]:
+    """The entries of one framework that are no twins."""
+    return tuple(entry for entry in entries(framework) if not entry.twin)
+
+
+def twins(framework: str) -> tuple[Entry, ...]:
+    """The entries of one framework that are twins of an original in another."""
+    return tuple(entry for entry in entries(framework) if entry.twin)
+
+
+def sources(target: str) -> tuple[Entry, ...]:
+    """The entries that may be ported to `target` ("keras" or "torch"): all that are not written in it."""
+    return entries("torch") if target != "torch" else (*entries("keras"), *entries("tensorflow"))
+
+
+def find(name: str, *, to: str | None = None) -> Entry:
+    """The entry called `name`: "torch/resnet50", "keras/resnet50", or "resnet50" alone.
+
+    A name alone is the entry that may be ported `to` a framework; without one it is the original.
 
     Raises ValueError, naming close matches, when the zoo has no such model.
     """
     prefix, slash, rest = name.rpartition("/")
-    wanted, framework = (rest, prefix) if slash else (name, framework)
-    for entry in entries(framework):
-        if entry.name == wanted:
+    if slash:
+        candidates, where = entries(prefix), f"{prefix} model"
+    elif to is None:
+        candidates, where = tuple(entry for entry in _ENTRIES if not entry.twin), "model"
+    else:
+        candidates, where = sources(to), f"model to port to {to}"
+    for entry in candidates:
+        if entry.name == rest:
             return entry
-    close = difflib.get_close_matches(wanted, [entry.name for entry in entries(framework)], n=3, cutoff=0.5)
-    elsewhere = [f"{entry.framework}/{entry.name}" for entry in _ENTRIES if entry.name == wanted]
-    matches = elsewhere + [f"{framework}/{match}" for match in close]
+    elsewhere = [entry for entry in _ENTRIES if entry.name == rest]
+    close = difflib.get_close_matches(rest, [entry.name for entry in candidates], n=3, cutoff=0.5)
+    near = [*elsewhere, *(entry for entry in candidates if entry.name in close)]
+    matches = [f"{entry.framework}/{entry.name}" for entry in near]
     hint = f"did you mean {' or '.join(matches)}?" if matches else "`porter zoo list` names them all"
-    raise ValueError(f"the zoo has no {framework} model {wanted!r}: {hint}")
+    raise ValueError(f"the zoo has no {where} {rest!r}: {hint}")

@@ -60,8 +60,7 @@ def run(names: list[str], work: Port, *, small: bool, as_json: bool, verbose: bo
 def _references(names: list[str], to: str, small: bool) -> list[str]:
     from porter.zoo import catalog
 
-    framework = "keras" if to == "torch" else "torch"
-    chosen = names or [entry.name for entry in catalog.entries(framework)]
+    chosen = names or [f"{entry.framework}/{entry.name}" for entry in catalog.sources(to)]
     return [f"zoo:{name}{'@small' if small and '@' not in name else ''}" for name in chosen]
 
 

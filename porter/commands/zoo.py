@@ -18,7 +18,7 @@ app = typer.Typer(
 )
 
 Names = Annotated[list[str], typer.Argument(metavar="[NAME]...", help="Models; all of them when left out.")]
-Framework = Annotated[str | None, typer.Option("--framework", help="Definitions in torch or in keras only.")]
+Framework = Annotated[str | None, typer.Option("--framework", help="Definitions in torch, keras or tensorflow only.")]
 Folder = Annotated[Path, typer.Option("--out", "-o", metavar="DIR", help="The folder that gets the ports.")]
 
 

@@ -25,7 +25,7 @@ from porter.runners.base import (
 )
 from porter.runners.call_site import call_site
 from porter.runners.flatten import flatten_outputs
-from porter.runners.keras_forms import float64_copy, keras_precision
+from porter.runners.keras_forms import assign_weights, float64_copy, keras_precision
 from porter.runners.keras_paths import layer_paths
 
 Mode = Literal["eager", "function", "xla"]
@@ -158,11 +158,11 @@ class KerasRunner:
                 yield model
                 return
             before = model.get_weights()
-            model.set_weights(self._weights)
+            assign_weights(model, self._weights)
             try:
                 yield model
             finally:
-                model.set_weights(before)
+                assign_weights(model, before)
 
     def _run(self, function: Any, inputs: Sequence[Array], dtype: Precision) -> list[Array]:
         import tensorflow as tf
@@ -184,6 +184,8 @@ def keras_call(input_names: Sequence[str | None] | None) -> Call:
         # A functional model takes one argument, structured like its inputs; any other model takes its call's.
         functional = isinstance(model, keras.Model) and hasattr(model, "_inputs_struct")
         mode = {"training": False} if getattr(model, "_call_has_training_arg", False) else {}
+        if isinstance(model, keras.Sequential):
+            return model(*tensors, **mode)  # its one argument is called `inputs`, whatever the input's name is
         if input_names is None:
             return model(list(tensors), **mode) if functional and len(tensors) > 1 else model(*tensors, **mode)
         positional = [x for x, name in zip(tensors, input_names, strict=True) if name is None]

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from typing import Any
+
+import numpy as np
 
 from porter.errors import InconclusiveError
 from porter.runners.base import Precision
@@ -47,8 +49,18 @@ def float64_copy(model: Any) -> Any:
     ours, theirs = [w.shape for w in clone.weights], [w.shape for w in model.weights]
     if ours != theirs:
         raise InconclusiveError(_no_form(model, f"its copy has {len(ours)} weights where it has {len(theirs)}"))
-    clone.set_weights(model.get_weights())
+    assign_weights(clone, model.get_weights())
     return clone
+
+
+def assign_weights(model: Any, weights: Sequence[np.ndarray]) -> None:
+    """`model.set_weights`, and a Normalization that was adapted works with its new statistics."""
+    import keras
+
+    model.set_weights(weights)
+    for layer in model._flatten_layers():
+        if isinstance(layer, keras.layers.Normalization) and layer.input_mean is None:
+            layer.finalize_state()
 
 
 def _no_form(model: Any, reason: str) -> str:

@@ -23,7 +23,7 @@ FULL = "_full"
 
 def names() -> Iterator[str]:
     """Every golden folder that there must be: all torch models at small width, and one to read at full width."""
-    yield from (entry.name for entry in catalog.entries("torch"))
+    yield from (entry.name for entry in catalog.originals("torch"))
     yield f"resnet50{FULL}"
 
 

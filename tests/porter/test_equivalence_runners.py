@@ -143,6 +143,24 @@ def test_live_model_with_own_layers_is_copied() -> None:
     assert runner.run([np.ones((2, 4))], "float64")[0].dtype == np.float64
 
 
+def test_adapted_statistics_are_in_the_copy() -> None:
+    x = np.random.default_rng(0).random((8, 4)) * 200 + 50
+    normalization = keras.layers.Normalization()
+    normalization.adapt(x)
+    runner = KerasRunner.from_model(keras.Sequential([keras.Input((4,)), normalization]))
+    expected = (x - x.mean(axis=0)) / x.std(axis=0)
+    np.testing.assert_allclose(runner.run([x], "float64")[0], expected, rtol=1e-5, atol=1e-5)
+    moved = runner.perturbed(np.random.default_rng(0), unit=0.5).run([x], "float64")[0]
+    assert np.abs(moved - expected).max() > 0.1
+    np.testing.assert_allclose(runner.run([x], "float64")[0], expected, rtol=1e-5, atol=1e-5)
+
+
+def test_a_sequential_model_takes_its_input_by_the_inputs_own_name() -> None:
+    model = keras.Sequential([keras.Input((4,), name="features"), keras.layers.Dense(3)])
+    runner = KerasRunner.from_model(model, input_names=["features"])
+    assert runner.run([np.ones((2, 4))])[0].shape == (2, 3)
+
+
 def test_model_without_a_float64_form_says_so() -> None:
     model = Unbuildable(np.array([3, 2]))
     model(np.ones((1, 4), dtype=np.float32))

@@ -154,6 +154,9 @@ def test_the_zoo_towards_torch_is_the_keras_definition(project: Path, monkeypatc
     monkeypatch.setattr(references, "_require_front_end", lambda loaded: None)
     assert references.load("zoo:lstm_classifier@small", to="torch").framework == "keras"
     assert references.load("zoo:keras/lstm_classifier@small").framework == "keras"
+    assert references.load("zoo:vgg16_sequential@small").framework == "keras"
+    automaton = references.load("zoo:cellular_automaton@small", to="torch")
+    assert (automaton.framework, automaton.name) == ("tensorflow", "cellular_automaton")
 
 
 def test_exported_program(project: Path) -> None:

@@ -25,7 +25,7 @@ GENTLY = {"mlp": 2.0**-20}  # ill-conditioned on purpose: an ordinary step throw
 EVERYDAY = ("lenet", "resnet18", "gru_lm", "bert_tiny")
 ZOO = [
     pytest.param(entry.name, marks=() if entry.name in EVERYDAY else pytest.mark.sweep)
-    for entry in catalog.entries("torch")
+    for entry in catalog.originals("torch")
 ]
 
 

@@ -8,10 +8,10 @@ from collections.abc import Iterator
 import numpy as np
 import pytest
 
-from porter.zoo.catalog import Entry, entries, find
+from porter.zoo.catalog import FRAMEWORKS, Entry, entries, find, originals, sources, twins
 
-TORCH = [entry for entry in entries("torch") if entry.kind == "cnn"]
-TWINS = [entry for entry in entries("keras") if entry.kind == "cnn"]
+TORCH = [entry for entry in originals("torch") if entry.kind == "cnn"]
+TWINS = [entry for entry in twins("keras") if entry.kind == "cnn"]
 # Published sizes: a definition that drifts from its paper shows here first.
 PARAMETERS = {
     "resnet18": ("ResNet", 11_689_512),
@@ -24,7 +24,7 @@ PARAMETERS = {
 }
 
 torch_models = pytest.mark.parametrize("entry", TORCH, ids=lambda entry: entry.name)
-twins = pytest.mark.parametrize("entry", TWINS, ids=lambda entry: entry.name)
+keras_twins = pytest.mark.parametrize("entry", TWINS, ids=lambda entry: entry.name)
 
 
 @pytest.fixture
@@ -57,31 +57,52 @@ def test_catalogue_loads_no_framework() -> None:
     assert result.stdout.strip() == "[]"
 
 
-def test_find_takes_a_prefix_before_the_framework() -> None:
+def test_a_name_alone_is_the_original_or_what_can_be_ported() -> None:
     assert find("resnet50").module == "porter.zoo.torch.resnet50"
-    assert find("resnet50", "keras").module == "porter.zoo.keras.resnet50"
-    assert find("keras/resnet50") == find("resnet50", "keras")
-    assert find("torch/resnet50", "keras") == find("resnet50")
+    assert find("resnet50", to="keras") == find("resnet50")
+    assert find("resnet50", to="torch").module == "porter.zoo.keras.resnet50"
+    assert find("vgg16_sequential").module == "porter.zoo.keras.vgg16_sequential"
+    assert find("vgg16_sequential", to="torch") == find("vgg16_sequential")
+    assert find("vgg16_sequential", to="keras").module == "porter.zoo.torch.vgg16_sequential"
+    assert find("tf1_convnet", to="torch").framework == "tensorflow"
+
+
+def test_a_prefix_wins_over_the_target() -> None:
+    assert find("keras/resnet50", to="keras").framework == "keras"
+    assert find("torch/resnet50", to="torch") == find("resnet50")
+
+
+def test_sources_are_all_that_is_written_elsewhere() -> None:
+    assert {entry.framework for entry in sources("keras")} == {"torch"}
+    assert {entry.framework for entry in sources("torch")} == {"keras", "tensorflow"}
+    for target in ("keras", "torch"):
+        # The folder of a port has the entry's name.
+        names = [entry.name for entry in sources(target)]
+        assert len(set(names)) == len(names)
 
 
 @pytest.mark.parametrize(
-    ("name", "framework", "hint"),
+    ("name", "to", "hint"),
     [
-        ("resnet5", "torch", "torch/resnet50"),
-        ("keras/lenet", "torch", "torch/lenet"),
-        ("qqqq", "torch", "porter zoo list"),
-        ("jax/resnet50", "torch", "torch, keras"),
+        ("resnet5", None, "torch/resnet50"),
+        ("resnet5", "torch", "keras/resnet50"),
+        ("lenet", "torch", "torch/lenet"),
+        ("keras/lenet", None, "torch/lenet"),
+        ("qqqq", None, "porter zoo list"),
+        ("jax/resnet50", None, "torch, keras"),
     ],
 )
-def test_an_unknown_name_says_what_is_near(name: str, framework: str, hint: str) -> None:
+def test_an_unknown_name_says_what_is_near(name: str, to: str | None, hint: str) -> None:
     with pytest.raises(ValueError, match=hint):
-        find(name, framework)
+        find(name, to=to)
 
 
 def test_names_are_unique_and_twins_have_originals() -> None:
     keys = [(entry.framework, entry.name) for entry in entries()]
     assert len(set(keys)) == len(keys)
-    assert {entry.name for entry in entries("keras")} <= {entry.name for entry in entries("torch")}
+    original = {entry.name: entry.framework for framework in FRAMEWORKS for entry in originals(framework)}
+    assert len(original) == sum(not entry.twin for entry in entries()), "two originals have one name"
+    assert all(original[entry.name] != entry.framework for entry in entries() if entry.twin)
 
 
 @torch_models
@@ -155,7 +176,7 @@ def test_the_autoencoder_samples_only_in_training() -> None:
         assert not torch.equal(model(x)[0], model(x)[0])
 
 
-@twins
+@keras_twins
 def test_twin_equals_its_torch_model(entry: Entry, float64: None) -> None:
     import torch
 
@@ -174,7 +195,7 @@ def test_twin_equals_its_torch_model(entry: Entry, float64: None) -> None:
     assert np.abs(actual - expected).max() <= tolerance * np.abs(expected).max()
 
 
-@twins
+@keras_twins
 def test_twin_has_the_same_classes_and_inputs(entry: Entry) -> None:
     original, twin = find(entry.name), entry.make(small=True)
     x, channels_last = original.inputs(small=True)["x"], entry.inputs(small=True)["x"]

@@ -29,7 +29,7 @@ def checked(model: nn.Module, inputs: Any, dynamic: Any = "none", later: Any = N
     return graph
 
 
-@pytest.mark.parametrize("entry", catalog.entries("torch"), ids=lambda entry: entry.name)
+@pytest.mark.parametrize("entry", catalog.originals("torch"), ids=lambda entry: entry.name)
 def test_zoo(entry: catalog.Entry) -> None:
     model = entry.make(small=True)
     checked(model, entry.inputs(small=True), entry.dynamic, entry.inputs(small=True, batch=3, seed=1))

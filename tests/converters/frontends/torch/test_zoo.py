@@ -10,7 +10,7 @@ from porter.zoo import catalog
 from tests.converters.frontends.torch.comparing import compare, graph_of
 
 
-@pytest.mark.parametrize("entry", catalog.entries("torch"), ids=lambda entry: entry.name)
+@pytest.mark.parametrize("entry", catalog.originals("torch"), ids=lambda entry: entry.name)
 def test_equal_to_torch(entry: catalog.Entry) -> None:
     others = [entry.inputs(small=True, batch=batch, seed=batch) for batch in (1, 3, 5)]
     compare(entry.make(small=True), entry.inputs(small=True), *others, dynamic=entry.dynamic)
