@@ -33,6 +33,7 @@ from porter.converters.codegen.nodes import (
 from porter.converters.codegen.normal import Attribute, Construct, Invoke, Line, Local
 from porter.converters.codegen.scope_sizes import SizeFinder
 from porter.converters.codegen.signatures import argument_names, author_names, flattened, interface
+from porter.converters.codegen.stored import permuted_source, same_layer
 from porter.converters.codegen.subgraphs import block
 from porter.converters.codegen.tree import Call, Statement
 from porter.converters.numbers import shortest
@@ -372,8 +373,8 @@ class BodyBuilder:
 
     def _converted(self, attribute: Expr, stored: wx.WeightExpr, wanted: wx.WeightExpr) -> Expr:
         """From the form that a variable is stored in to the one that is wanted."""
-        source, perm = _permuted_source(stored)
-        target, other = _permuted_source(wanted)
+        source, perm = permuted_source(stored)
+        target, other = permuted_source(wanted)
         if source is None or source != target:
             raise UnsupportedError(f"{wanted.to_json()} from a variable stored as {stored.to_json()}")
         relative = tuple(perm.index(axis) for axis in other)
@@ -391,16 +392,3 @@ class BodyBuilder:
         self.body.trains |= self.context.trains[node.path]
         frames = next((statement.frames for statement in reversed(list(node.statements()))), [])
         self._define(outputs, Invoke(path, tuple(self.value(value) for value in inputs)), frames)
-
-
-def _permuted_source(expr: wx.WeightExpr) -> tuple[wx.WeightExpr | None, tuple[int, ...]]:
-    if isinstance(expr, wx.Transpose) and isinstance(expr.inner, wx.Source):
-        return expr.inner, expr.perm
-    if isinstance(expr, wx.Source):
-        return expr, tuple(range(len(expr.shape)))
-    return None, ()
-
-
-def same_layer(a: Layer, b: Layer) -> bool:
-    """Whether two uses mean one layer object."""
-    return a.cls == b.cls and a.weights == b.weights and repr(a.kwargs) == repr(b.kwargs)
