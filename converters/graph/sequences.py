@@ -1,8 +1,8 @@
-"""Sequences of tensors dissolved: where their structure is known they are the tensors themselves, else one tensor of all.
+"""Sequences of tensors dissolved: where their structure is known they are their tensors, else one tensor of all.
 
-A sequence that is built, cut or changed at known places becomes the list of its tensors. One that is cut along an axis of
-unknown size, or that a loop makes by adding a tensor of the same shape in every turn, becomes a tensor that is read by
-index. What is left has a reason that the rules give.
+A sequence that is built, cut or changed at known places becomes the list of its tensors. One that is cut along an axis
+of unknown size, or that a loop makes by adding a tensor of one shape in every turn, becomes a tensor that is read by
+index. What is left is refused by the rules.
 """
 
 from __future__ import annotations
@@ -100,20 +100,19 @@ class Dissolver:
 
     def outputs(self) -> None:
         """A list that the model returns is returned as its tensors."""
-        for index in reversed(range(len(self.root.outputs))):
-            made = self.of(self.root.outputs[index])
-            if not isinstance(made, list):
-                continue
-            del self.root.outputs[index]
-            for offset, value in enumerate(made):
-                copy = ir.Value(name=f"{value.name}_item{index + offset}", shape=value.shape, type=value.type)
-                self.root.append(ir.Node("", "Identity", [value], outputs=[copy], name=f"{copy.name}_copy"))
-                self.root.outputs.insert(index + offset, copy)
+        lists = [self.of(value) for value in self.root.outputs]
+        values: list[ir.Value] = []
+        for value, made in zip(list(self.root.outputs), lists, strict=True):
+            values += made if isinstance(made, list) else [value]
+        if any(isinstance(made, list) for made in lists):
+            set_outputs(self.root, values)
             self.changed = True
 
     # ---- making nodes ----
 
-    def make(self, at: ir.Node, op_type: str, inputs: list[ir.Value | None], outputs: int = 1, **attributes: object) -> list[ir.Value]:
+    def make(
+        self, at: ir.Node, op_type: str, inputs: list[ir.Value | None], outputs: int = 1, **attributes: object
+    ) -> list[ir.Value]:
         """The results of a new node before `at`."""
         self._count += 1
         name = f"{at.name}_{op_type.lower()}_{self._count}"
@@ -283,6 +282,7 @@ class Dissolver:
                 results.append(new[0])
             outputs += new
             for values, each in zip(given, lists, strict=True):
+                assert isinstance(each, list)
                 values += each
         if any(isinstance(result, list) for result in results):
             for body, values in zip(bodies, given, strict=True):
@@ -292,7 +292,9 @@ class Dissolver:
     def lasting(self, value: ir.Value) -> bool:
         """Whether every size of a value is a number or made of sizes of the model's inputs: the same in every turn."""
         sizes = value.shape if value.shape is not None else [None]
-        names = {name for size in sizes for name in re.findall(r"[^\W\d]\w*", "" if isinstance(size, int) else str(size))}
+        names = {
+            name for size in sizes for name in re.findall(r"[^\W\d]\w*", "" if isinstance(size, int) else str(size))
+        }
         return all(size is not None and str(size) != "None" for size in sizes) and names <= self._fixed
 
     def _loop(self, node: ir.Node) -> None:
