@@ -178,17 +178,17 @@ def _bound(
         try:
             if not table.rules.get((node.domain, node.op_type)):
                 raise CannotBind("there is no rule for it")
-            return table.bind(node, Binding(weights, known_sizes, shared, function))
+            return table.bind(node, Binding(weights, known_sizes, shared, bound))
         except CannotBind as reason:
             problems.append(Problem(table.name, node.op_type, path, _where(node), str(reason)))
             # What it reads is bound all the same, so that every problem is found at once.
             reads = [v for v in node.inputs if v is not None and v not in weights and v not in known_sizes]
-            inner = [function(name, graph) for name, graph in subgraphs(node).items()]
+            inner = [bound(name, graph) for name, graph in subgraphs(node).items()]
             return call(node.op_type, *(Ref(value) for value in reads), *inner)
 
     made: dict[ir.Graph, Function] = {}
 
-    def function(name: str, graph: ir.Graph) -> Function:
+    def bound(name: str, graph: ir.Graph) -> Function:
         if graph not in made:  # bound once, though several rules may look at it
             made[graph] = function_of(graph, name, lambda inner, outputs: needed_statements(inner, bind, outputs))
         return made[graph]

@@ -106,7 +106,8 @@ class LocalNames:
         for name in dying:
             del self._live[name]
         for position, number in enumerate(line.outputs):
-            name = self._choose(line, position, dying)
+            unread = number not in self._last_read and len(line.outputs) > 1 and len(line.names) != len(line.outputs)
+            name = "_" if unread else self._choose(line, position, dying)
             self.names[number] = name
             if self._last_read.get(number, -1) > index:
                 self._live[name] = number

@@ -19,13 +19,13 @@ class SizeFinder:
         """One that knows the same and learns for itself."""
         return SizeFinder(dict(self._known))
 
-    def learn(self, value: Local, shape: tuple[int | str, ...], size: str = "") -> None:
-        """A value with `shape`, which is `size` itself if that is given, is in scope from now on.
+    def learn(self, value: Local, shape: tuple[int | str, ...], itself: str = "") -> None:
+        """A value with `shape`, which is the size `itself` if that is given, is in scope from now on.
 
         The first value with a size is the one that is asked.
         """
-        if size.isidentifier():
-            self._known.setdefault(size, value)
+        if itself.isidentifier():
+            self._known.setdefault(itself, value)
         for axis, size in enumerate(shape):
             if isinstance(size, str) and size != "?":
                 self._known.setdefault(size, SizeOf(value, axis, size if size.isidentifier() else ""))

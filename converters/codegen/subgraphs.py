@@ -160,8 +160,8 @@ def align_blocks(lead: Expr, other: Expr, numbers: dict[int, int]) -> None:
             numbers.update(zip(_several(own), _several(one), strict=True))
         for line, own_line in zip(a.lines, b.lines, strict=True):
             numbers.update(zip(own_line.outputs, line.outputs, strict=True))
-        for one, own in zip(a.children(), b.children(), strict=True):
-            align_blocks(one, own, numbers)
+        for part, own_part in zip(a.children(), b.children(), strict=True):
+            align_blocks(part, own_part, numbers)
 
 
 def outline(each: Block) -> tuple[Any, ...]:

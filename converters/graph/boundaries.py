@@ -1,7 +1,7 @@
 """Layout across the borders of branches and loops: what goes in and out is stored in one order on both sides.
 
-A branch's results keep channels last where any branch has them so, a loop carries its values as its body wants them, and
-the axis that a scan runs over becomes the first one of what is stored.
+A branch's results keep channels last where any branch has them so, a loop carries its values as its body wants them,
+and the axis that a scan runs over becomes the first one of what is stored.
 """
 
 from __future__ import annotations

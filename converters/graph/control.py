@@ -4,9 +4,9 @@ ONNX's `Loop` asks for its condition before the first turn and again in every tu
 
     porter::Loop(turns?, carried…; body, condition?) → carried…, stacked…
 
-has a `body` of (number of the turn, carried…) that gives what it hands on and what it gives of one turn, and a `condition`
-of what is carried, which is the source's own where both of ONNX's are the same computation. A loop without one runs
-`turns` times.
+has a `body` of (number of the turn, carried…) that gives what it hands on and what it gives of one turn, and a
+`condition` of what is carried, which is the source's own where both of ONNX's are the same computation. A loop without
+one runs `turns` times.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """Loops that carry sequences of tensors.
 
-A list that has as many tensors after a turn as before is carried as these. One that only grows at its end, by tensors of
-one shape, is what the turns give, stacked. A loop of a known number of turns with any other list is written out.
+A list that has as many tensors after a turn as before is carried as these. One that only grows at its end, by a tensor
+of one shape, is what the turns give, stacked. A loop of a known number of turns with any other list is written out.
 """
 
 from __future__ import annotations
@@ -25,9 +25,8 @@ def dissolve_loop(run: Dissolver, node: ir.Node) -> bool:
     lists = [at for at in carried if is_sequence(node.inputs[at]) or is_sequence(body.inputs[at])]
     if not lists:
         return False
-    fixed = {
-        at: made for at in lists if isinstance(made := run.of(node.inputs[at]), list) and _keeps(run, body, at, made)
-    }
+    begun = {at: run.of(node.inputs[at]) for at in lists}
+    fixed = {at: made for at, made in begun.items() if isinstance(made, list) and _keeps(run, body, at, made)}
     grown = {at: added for at in lists if at not in fixed and (added := _added(run, node, body, at)) is not None}
     if len(fixed) + len(grown) < len(lists):
         return _written_out(run, node, body)
@@ -63,7 +62,7 @@ def _keeps(run: Dissolver, body: ir.Graph, at: int, initial: list[ir.Value]) -> 
 
 
 def _added(run: Dissolver, node: ir.Node, body: ir.Graph, at: int) -> ir.Value | None:
-    """What a turn adds at the end of a list that begins empty; None where shapes may differ, or more is done with it."""
+    """What a turn adds at the end of a list that begins empty; None if shapes may differ or more is done with it."""
     insert = passed_on(body.outputs[at - 1]).producer()
     formal = body.inputs[at]
     if insert is None or insert.graph is not body or insert.op_type != "SequenceInsert" or position(insert, 2) != LAST:
@@ -80,7 +79,7 @@ def _spread(
     fixed: dict[int, list[ir.Value]],
     grown: dict[int, ir.Value],
 ) -> None:
-    """Carry the tensors of the lists `fixed`, and give what the lists `grown` grow by; both by the number of the input."""
+    """Carry the tensors of the lists `fixed`, and give what the lists `grown` grow by; both by number of the input."""
     inputs: list[ir.Value | None] = list(node.inputs[:2])
     formals = list(body.inputs)
     body.inputs.clear()
@@ -95,7 +94,9 @@ def _spread(
             body.inputs.append(formals[at])
             inputs.append(node.inputs[at])
     run.visit(body)
-    values, outputs, stacks = [body.outputs[0]], [], []
+    values = [body.outputs[0]]
+    outputs: list[ir.Value] = []
+    stacks: list[ir.Value] = []
     results: list[ir.Value | Pieces] = []
     for index, out in enumerate(node.outputs):
         result = body.outputs[1 + index]
@@ -123,7 +124,8 @@ def _written_out(run: Dissolver, node: ir.Node, body: ir.Graph) -> bool:
     goes_on = again is body.inputs[1] or (constant_of(again) is not None and bool(constant_of(again).reshape(-1)[0]))
     if turns is None or (node.inputs[1] is not None and not (first is not None and first.reshape(-1)[0] and goes_on)):
         return False
-    count, stacked = len(node.inputs) - 2, [[] for _ in range(len(node.outputs) - len(node.inputs) + 2)]
+    count = len(node.inputs) - 2
+    stacked: list[list[ir.Value]] = [[] for _ in node.outputs[count:]]
     if int(turns.reshape(-1)[0]) > _MOST_TURNS or (stacked and not int(turns.reshape(-1)[0])):
         return False
     state = list(node.inputs[2:])

@@ -1,8 +1,8 @@
-"""Sequences of tensors dissolved: where their structure is known they are the tensors themselves, else one tensor of all.
+"""Sequences of tensors dissolved: where their structure is known they are their tensors, else one tensor of all.
 
-A sequence that is built, cut or changed at known places becomes the list of its tensors. One that is cut along an axis of
-unknown size, or that a loop makes by adding a tensor of the same shape in every turn, becomes a tensor that is read by
-index. What is left has a reason that the rules give.
+A sequence that is built, cut or changed at known places becomes the list of its tensors. One that is cut along an axis
+of unknown size, or that a loop makes by adding a tensor of one shape in every turn, becomes a tensor that is read by
+index. What is left is refused by the rules.
 """
 
 from __future__ import annotations
@@ -100,15 +100,12 @@ class Dissolver:
 
     def outputs(self) -> None:
         """A list that the model returns is returned as its tensors."""
-        for index in reversed(range(len(self.root.outputs))):
-            made = self.of(self.root.outputs[index])
-            if not isinstance(made, list):
-                continue
-            del self.root.outputs[index]
-            for offset, value in enumerate(made):
-                copy = ir.Value(name=f"{value.name}_item{index + offset}", shape=value.shape, type=value.type)
-                self.root.append(ir.Node("", "Identity", [value], outputs=[copy], name=f"{copy.name}_copy"))
-                self.root.outputs.insert(index + offset, copy)
+        lists = [self.of(value) for value in self.root.outputs]
+        values: list[ir.Value] = []
+        for value, made in zip(list(self.root.outputs), lists, strict=True):
+            values += made if isinstance(made, list) else [value]
+        if any(isinstance(made, list) for made in lists):
+            set_outputs(self.root, values)
             self.changed = True
 
     # ---- making nodes ----
@@ -285,6 +282,7 @@ class Dissolver:
                 results.append(new[0])
             outputs += new
             for values, each in zip(given, lists, strict=True):
+                assert isinstance(each, list)
                 values += each
         if any(isinstance(result, list) for result in results):
             for body, values in zip(bodies, given, strict=True):

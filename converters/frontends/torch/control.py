@@ -8,6 +8,7 @@ from __future__ import annotations
 import json
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 import onnx_ir as ir
@@ -102,7 +103,7 @@ class Translation:
         if isinstance(condition, bool | int):
             condition = self.op.constant(bool(condition), ir.DataType.BOOL)
         branches = [
-            self._graph(body, [], lambda body=body: self.inline(body.graph, operands), label)
+            self._graph(body, [], partial(self.inline, body.graph, operands), label)
             for body, label in zip(body_of(node), ("then", "else"), strict=True)
         ]
         condition = self.op.cast(condition, ir.DataType.BOOL)

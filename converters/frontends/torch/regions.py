@@ -1,8 +1,8 @@
 """What the author wrote in the functions that `torch.cond`, `while_loop` and their like are given.
 
-torch traces these functions apart and forgets their lines and modules on the way. While a model is exported its tracer is
-told to keep them; afterwards each node inside knows its modules and lines as every other node does, and each graph inside
-the name and the parameters of its function.
+torch traces these functions apart and forgets their lines and modules on the way. While a model is exported its tracer
+is told to keep them; afterwards each node inside knows its modules and lines as every other node does, and each graph
+inside the name and the parameters of its function.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """Branches and loops.
 
-TensorFlow's `ops.scan` wants results of the same number, shapes and types as the carried values; other scans go through a
-helper. Where data decide on the number of turns, only TensorFlow can stack what they give.
+TensorFlow's `ops.scan` wants results of the same number, shapes and types as the carried values; other scans go through
+a helper. Where data decide on the number of turns, only TensorFlow can stack what they give.
 """
 
 from __future__ import annotations
@@ -138,7 +138,7 @@ def _sizes(result: Tensor, around: Sequence[Tensor]) -> tuple[int | Size, ...] |
 
 
 def _trains(body: Function) -> bool:
-    """Whether a layer in it changes something in training: `ops.map` calls its function once more to see what it gives."""
+    """Whether a layer in it changes something in training: `ops.map` calls its function once more than it says."""
     statements = [inner for statement in body.statements for inner in (statement, *statement.inner())]
     parts = [part for statement in statements for part in walk(statement.expr)]
     return any(isinstance(part, Apply) and part.layer.takes_training for part in parts)
@@ -280,7 +280,7 @@ class _Loop:
         )
 
     def _state(self) -> tuple[list[Expr], Function, Function]:
-        """Initial values, condition and step of a while loop; the number of the turn comes first where it is carried."""
+        """Initial values, condition and step of a while loop; the number of the turn comes first if it is carried."""
         initial = [_initial(value) for value in self.carried]
         step, asked = self._step(), self._asked()
         grows = self._grows()
@@ -305,7 +305,7 @@ class _Loop:
             single = len(initial) == 1
             if single:
                 step = replace(step, result=Items((step.result,)))
-            sizes = [[]] * self._numbered() + self._invariants()
+            sizes: list[list[int | str | None]] = [[]] * self._numbered() + self._invariants()
             shapes = [call("tf.TensorShape", [d if isinstance(d, int) else None for d in each]) for each in sizes]
             whole: Expr = call(
                 "tf.while_loop", asked, step, Items(tuple(initial)), shape_invariants=tuple(shapes),

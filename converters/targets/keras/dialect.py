@@ -19,6 +19,7 @@ from porter.converters.codegen.unify import Template
 from porter.converters.numbers import shortest
 from porter.converters.targets.keras.padding import explicit_padding, padding_everywhere
 from porter.converters.targets.keras.sequential import layer_of
+from porter.converters.targets.keras.unjitted import unjitted
 
 _POSITIONAL = {
     "Conv": 2, "Depthwise": 1, "Dense": 1, "Dropout": 1, "SpatialDropout": 1, "Embedding": 2, "MaxPooling": 1,
@@ -133,7 +134,11 @@ class KerasDialect:
 
     @property
     def padding_forms(self) -> tuple[Callable[[Body], Body], ...]:
-        return (lambda body: body, explicit_padding, padding_everywhere)
+        return (
+            unjitted,
+            lambda body: explicit_padding(unjitted(body)),
+            lambda body: padding_everywhere(unjitted(body)),
+        )
 
     def class_header(self, template: Template, *, root: bool) -> list[str]:
         return [
