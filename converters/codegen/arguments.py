@@ -158,7 +158,7 @@ def _usual(slot: Slot) -> Any:
 
 def implied_flags(flags: Sequence[Argument], arguments: Sequence[Argument]) -> dict[str, str]:
     """{flag: the argument that is given exactly where the flag is set}: there is no need for both."""
-    found = {}
+    found: dict[str, str] = {}
     for flag in flags:
         for argument in arguments:
             given = tuple(value is not MISSING for value in argument.values)

@@ -119,18 +119,16 @@ class KerasDialect:
 
     def simplified(self, expr: Expr) -> Expr | None:
         """Two transposes in a row, one of them of how a variable is stored, are one or none."""
-        if not (isinstance(expr, Call) and expr.func == "ops.transpose" and not expr.kwargs):
+        outer = _transposed(expr)
+        inner = _transposed(outer[0]) if outer is not None else None
+        if outer is None or inner is None:
             return None
-        inner = expr.args[0]
-        if not (isinstance(inner, Call) and inner.func == "ops.transpose" and not inner.kwargs):
-            return None
-        outer_axes, inner_axes = (part.args[1].value if len(part.args) > 1 else None for part in (expr, inner))
-        if outer_axes is None and inner_axes is None:
-            return inner.args[0]
-        rank = len(outer_axes or inner_axes)
-        outer, first = (axes or tuple(reversed(range(rank))) for axes in (outer_axes, inner_axes))
-        both = tuple(first[axis] for axis in outer)
-        return inner.args[0] if both == tuple(range(rank)) else self.structural("transpose", inner.args[0], perm=both)
+        known = outer[1] or inner[1]
+        if known is None:  # both reverse all axes
+            return inner[0]
+        turned = tuple(reversed(range(len(known))))
+        both = tuple((inner[1] or turned)[axis] for axis in outer[1] or turned)
+        return inner[0] if both == tuple(range(len(both))) else self.structural("transpose", inner[0], perm=both)
 
     @property
     def padding_forms(self) -> tuple[Callable[[Body], Body], ...]:
@@ -192,6 +190,14 @@ def _counted(value: np.ndarray, dtype: ir.DataType) -> Expr | None:
     after = value.ndim - 1 - axis
     picked = (*[None] * axis, *([slice(None), *[None] * after] if after else []))
     return counted[picked] if picked else counted
+
+
+def _transposed(expr: Expr) -> tuple[Expr, tuple[int, ...] | None] | None:
+    """What a transpose is of, and its axes (None: all in reverse); None for anything else."""
+    if not isinstance(expr, Call) or expr.func != "ops.transpose" or expr.kwargs:
+        return None
+    axes = expr.args[1] if len(expr.args) > 1 else None
+    return expr.args[0], axes.value if isinstance(axes, Literal) else None
 
 
 def _dtype(dtype: ir.DataType) -> str:
