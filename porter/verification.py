@@ -16,7 +16,7 @@ def verify(
     """Judge whether a target model is the source model; see `docs/verification.md`.
 
     Args:
-        source: the model that is right by definition: an `nn.Module`, or a reference or path to one.
+        source: the model that is right by definition: an `nn.Module`, a Keras model, or a reference or path to one.
         target_or_port: a `Port`, a port directory, a Keras model or an `nn.Module`.
         inputs: example inputs as the source takes them.
         level: "forward".
@@ -41,8 +41,8 @@ def verify(
         shapes = shapes or [spec["shape"] for spec in pair.manifest["inputs"]]
         modules = _comparable(pair.manifest["modules"])
     return verify_forward(
-        _torch_runner(source, inputs),
-        _target_runner(pair, inputs),
+        _runner(source, inputs),
+        _port_runner(pair) if isinstance(pair, Port) else _runner(pair, inputs),
         examples,
         _named(shapes),
         modules=modules,
@@ -76,6 +76,10 @@ def _is_torch(model: Any) -> bool:
     return any(cls.__module__.partition(".")[0] == "torch" for cls in type(model).__mro__)
 
 
+def _is_keras(model: Any) -> bool:
+    return any(cls.__module__.partition(".")[0] == "keras" for cls in type(model).__mro__)
+
+
 def source_call(inputs: Any) -> Any:
     """A call that puts flat tensors back into the nesting of `inputs`."""
 
@@ -88,34 +92,37 @@ def source_call(inputs: Any) -> Any:
     return call
 
 
-def _torch_runner(model: Any, inputs: Any) -> Any:
-    from porter.runners.torch import TorchRunner
-
+def _runner(model: Any, inputs: Any) -> Any:
+    """A runner that calls a model as `inputs` are nested."""
     if hasattr(model, "example_inputs"):
         model = model.module()
-    if not _is_torch(model):
-        raise UnsupportedError(f"a source of type {type(model).__name__}: this version verifies PyTorch sources")
-    return TorchRunner(model, call=source_call(inputs))
+    if _is_torch(model):
+        from porter.runners.torch import TorchRunner
 
-
-def _target_runner(target: Any, inputs: Any) -> Any:
-    if isinstance(target, Port):
+        return TorchRunner(model, call=source_call(inputs))
+    if _is_keras(model):
         from porter.runners.keras import KerasRunner
 
-        manifest = target.manifest
-        return KerasRunner(
-            target.load,
-            name=f"port {target.path}",
-            call=lambda model, tensors: model(*tensors),
-            mode="function",
-            input_permutations=[spec["permutation"] for spec in manifest["inputs"]],
-            output_permutations=[spec["permutation"] for spec in manifest["outputs"]],
-        )
-    if _is_torch(target):
-        return _torch_runner(target, inputs)
+        names = list(inputs) if isinstance(inputs, dict) else None
+        return KerasRunner.from_model(model, input_names=names)
+    raise UnsupportedError(f"a model of type {type(model).__name__}: this version verifies PyTorch and Keras models")
+
+
+def _port_runner(port: Port) -> Any:
+    manifest = port.manifest
+    options: dict[str, Any] = {
+        "name": f"port {port.path}",
+        "call": lambda model, tensors: model(*tensors),
+        "input_permutations": [spec["permutation"] for spec in manifest["inputs"]],
+        "output_permutations": [spec["permutation"] for spec in manifest["outputs"]],
+    }
+    if manifest["target"] == "torch":
+        from porter.runners.torch import TorchRunner
+
+        return TorchRunner(port.load(), **options)
     from porter.runners.keras import KerasRunner
 
-    return KerasRunner.from_model(target, call=lambda model, tensors: model(*tensors))
+    return KerasRunner(port.load, mode="function", **options)
 
 
 def _comparable(modules: list[dict[str, Any]]) -> list[Any]:
