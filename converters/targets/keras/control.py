@@ -37,9 +37,15 @@ def _single(scalar: Tensor) -> Expr:
 
 @keras_op("Loop", domain="porter", layout="fixed")
 def counted_loop(
-    turns: Dims, *carried: Tensor, outs: list[Tensor], body: Function, condition: Function | None = None
+    turns: Dims | None = None,
+    *carried: Tensor,
+    outs: list[Tensor],
+    body: Function,
+    condition: Function | None = None,
 ) -> Expr:
-    """`ops.fori_loop`, or `ops.scan` where turns give results; `ops.while_loop` with a condition."""
+    """ONNX's Loop: `ops.fori_loop`, `ops.scan` where turns give results, `ops.while_loop` with a condition."""
+    if turns is None:
+        raise CannotBind("the loop never ends")
     return _Loop(wrap(turns[0]), list(carried), outs, body, condition).written()
 
 
