@@ -101,6 +101,7 @@ def inspect_model(model: Any, inputs: Any = None, to: str = "keras", *, rules: S
     import torch
 
     from porter.converters.frontends.torch.survey import UNTRANSLATED, Survey, origin_of, survey
+    from porter.converters.graph.nesting import everywhere
     from porter.converters.opset import SCOPE
     from porter.converters.pipeline import unsupported
     from porter.converters.registry import rules_of
@@ -119,7 +120,7 @@ def inspect_model(model: Any, inputs: Any = None, to: str = "keras", *, rules: S
         if found.graph is not None:
             problems += [p for p in unsupported(found.graph, to) if p.operator != "Untranslated"]
     if found.graph is not None:
-        for node in found.graph.graph:
+        for node in everywhere(found.graph.graph):
             if node.domain != UNTRANSLATED:
                 scope = json.loads(node.metadata_props.get(SCOPE, "[]"))
                 onnx[scope[-1][0] if scope else ""][node.op_type] += 1

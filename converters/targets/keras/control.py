@@ -13,6 +13,7 @@ import onnx_ir as ir
 
 from porter.converters.codegen.functions import Function
 from porter.converters.codegen.nodes import Apply, Binary, Expr, Items, Literal, Ref, Size, call, dims, walk, wrap
+from porter.converters.codegen.tree import Statement
 from porter.converters.graph.canonical import constant_of
 from porter.converters.graph.sequences import is_sequence
 from porter.converters.opset import KIND
@@ -37,9 +38,15 @@ def _single(scalar: Tensor) -> Expr:
 
 @keras_op("Loop", domain="porter", layout="fixed")
 def counted_loop(
-    turns: Dims, *carried: Tensor, outs: list[Tensor], body: Function, condition: Function | None = None
+    turns: Dims | None = None,
+    *carried: Tensor,
+    outs: list[Tensor],
+    body: Function,
+    condition: Function | None = None,
 ) -> Expr:
-    """`ops.fori_loop`, or `ops.scan` where turns give results; `ops.while_loop` with a condition."""
+    """ONNX's Loop: `ops.fori_loop`, `ops.scan` where turns give results, `ops.while_loop` with a condition."""
+    if turns is None:
+        raise CannotBind("the loop never ends")
     return _Loop(wrap(turns[0]), list(carried), outs, body, condition).written()
 
 
@@ -71,8 +78,11 @@ def scan(
     backwards |= {*(scan_output_directions or [0] * (len(outs) - count))}
     if len(backwards) > 1:
         raise CannotBind("some of its sequences run forwards and some backwards")
-    sequences = _tuple(list(xs[count:]))
-    return _scanned(list(xs[:count]), sequences, outs, body, reverse=backwards == {1})
+    sequences = list(xs[count:])
+    over: Expr = _tuple(sequences)
+    if len(sequences) > 1 and not isinstance(sequences[0].shape[0], int):
+        body, over = _by_index(body, sequences)
+    return _scanned(list(xs[:count]), over, outs, body, reverse=backwards == {1})
 
 
 # ***** values *****
@@ -150,6 +160,24 @@ def _named(step: Function, name: str) -> str:
 
 
 # ***** scans *****
+
+
+def _by_index(body: Function, sequences: list[Tensor]) -> tuple[Function, Expr]:
+    """A scan over indices: TensorFlow's `ops.scan` takes several sequences only if it knows how long they are."""
+    values = body.values()
+    states, slices = values[: -len(sequences)], values[-len(sequences) :]
+    index = ir.Value(name="index", shape=ir.Shape([]), type=ir.TensorType(ir.DataType.INT32))
+    reading = [Statement([value], x[Ref(index)]) for value, x in zip(slices, sequences, strict=True)]
+    names = (*(body.names[: len(states)] or [""] * len(states)), "i")
+    step = replace(body, parameters=(*states, index), names=names, statements=[*reading, *body.statements], items=[])
+    return step, call("ops.arange", _length(sequences[0]))
+
+
+def _length(sequence: Tensor) -> int | Size:
+    size = sequence.shape[0]
+    if size == "?":
+        raise CannotBind("the length of what it scans is not known")
+    return Size(size) if isinstance(size, str) else size
 
 
 def _scanned(carried: list[Tensor], xs: Expr, outs: list[Tensor], body: Function, *, reverse: bool = False) -> Expr:
