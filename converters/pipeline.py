@@ -12,12 +12,10 @@ from typing import Any
 import numpy as np
 import onnx_ir as ir
 
-from porter.converters import targets
 from porter.converters.codegen import helpers
 from porter.converters.codegen.body import Variable
 from porter.converters.codegen.classes import Program, plan
 from porter.converters.codegen.context import Context
-from porter.converters.codegen.dialect import Dialect, ModuleInput, ModuleParts
 from porter.converters.codegen.functions import Function, function_of, own_reads
 from porter.converters.codegen.identifiers import identifier
 from porter.converters.codegen.nodes import Apply, Expr, Ref, Weight, call, walk
@@ -89,23 +87,37 @@ def generate(
     Raises:
         UnsupportedError: operators, attributes or types without a rule, all of them named.
     """
-    table = targets.package(target).load()
+    table = _target(target)
     canonicalize(model)
     _run_idioms(model)
     _refuse_missing(model, table)
     known_sizes = sizes.find_sizes(model.graph)
     signature = [(value, list(value.shape or [])) for value in (*model.graph.inputs, *model.graph.outputs)]
-    interface = layout.assign(model, table.stance, table.images, native=native)
+    interface = layout.assign(model, table.stance, native=native)
     weights = find_weights(model.graph)
     statements = _statements(model, table, weights, known_sizes)
     package = f"porter.converters.targets.{target}.helpers"
-    dialect = targets.package(target).make_dialect(name, frozenset(helpers.library(package)))
+    dialect = _dialect(target, name, frozenset(helpers.library(package)))
     modules = json.loads(model.graph.metadata_props.get(MODULES, "{}"))
     root_class = modules.get("", {}).get("class") or model.graph.name or "Model"
     context = Context(dialect, weights, modules, model.graph, _readers(statements))
     program = plan(context, call_tree(statements, root_class))
     doc = doc or f"{program.templates[-1].name}, ported by porter."
     return _assemble(program, dialect, package, signature, interface, context.readers, doc)
+
+
+def _target(name: str) -> Target:
+    if name != "keras":
+        raise UnsupportedError(f"no rules for the target {name!r} yet; --to keras works")
+    from porter.converters.targets import keras
+
+    return keras.load()
+
+
+def _dialect(target: str, package: str, names: frozenset[str]) -> Any:
+    from porter.converters.targets.keras.dialect import KerasDialect
+
+    return KerasDialect(package, names)
 
 
 def _run_idioms(model: ir.Model) -> None:
@@ -143,11 +155,11 @@ def _statements(model: ir.Model, table: Target, weights: dict[ir.Value, Weight],
 
 def unsupported(model: ir.Model, target: str = "keras") -> list[Problem]:
     """Every node of a structured model that a target's rules cannot write. The model is changed."""
-    table = targets.package(target).load()
+    table = _target(target)
     canonicalize(model)
     _run_idioms(model)
     known_sizes = sizes.find_sizes(model.graph)
-    layout.assign(model, table.stance, table.images)
+    layout.assign(model, table.stance, native=True)
     return _bound(model, table, find_weights(model.graph), known_sizes)[1]
 
 
@@ -246,13 +258,15 @@ def _is(expr: Expr, value: ir.Value) -> bool:
 
 def _assemble(
     program: Program,
-    dialect: Dialect,
+    dialect: Any,
     package: str,
     signature: list,
     interface: layout.Interface,
     readers: Mapping[ir.Value, Sequence[Statement]],
     doc: str,
 ) -> Generated:
+    from porter.converters.targets.keras.module import Fixed, InputSpec, module_text
+
     *_, root = program.templates
     arguments = {template.name: template.arguments for template in program.templates}
     classes = [
@@ -275,7 +289,7 @@ def _assemble(
         else outputs
     )
     taken = [
-        ModuleInput(
+        InputSpec(
             identifier(s.name),
             tuple(size if isinstance(size := s.shape[a], int) else None for a in s.permutation),
             s.dtype,
@@ -283,10 +297,11 @@ def _assemble(
         )
         for s, (value, _) in zip(inputs, signature, strict=False)
     ]
-    frozen = _frozen(program.variables, dialect.statistics)
-    fixed = any(not v.weight.trainable and v.slot not in dialect.statistics for v in program.variables)
+    fixed = Fixed(
+        _frozen(program.variables), any(not v.weight.trainable and v.slot not in _STATISTICS for v in program.variables)
+    )
     shared = helpers.needed(package, program.templates)
-    text = dialect.module(ModuleParts(doc, classes, shared, root.name, taken, frozen, fixed))
+    text = module_text(doc=doc, classes=classes, helpers=shared, root=root.name, inputs=taken, fixed=fixed)
     variables = {_key(variable): variable.weight for variable in program.variables}
     modules = {path: ".".join(str(part) for part in attribute) for path, attribute in program.modules.items()}
     return Generated(
@@ -300,10 +315,14 @@ def _assemble(
     )
 
 
-def _frozen(variables: Sequence[Variable], statistics: Sequence[str]) -> tuple[str, ...]:
+# Variables of layers that no gradient reaches in any case.
+_STATISTICS = ("moving_mean", "moving_variance")
+
+
+def _frozen(variables: Sequence[Variable]) -> tuple[str, ...]:
     """The shortest attribute paths that hold every frozen variable of a layer and nothing that is trained."""
     trained = {path for v in variables if v.weight.trainable for path in _prefixes(v)}
-    frozen = [v for v in variables if v.slot and not v.weight.trainable and v.slot not in statistics]
+    frozen = [v for v in variables if v.slot and not v.weight.trainable and v.slot not in _STATISTICS]
     return tuple(dict.fromkeys(next(path for path in _prefixes(v) if path not in trained) for v in frozen))
 
 

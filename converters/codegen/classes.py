@@ -12,7 +12,7 @@ from porter.converters.codegen.identifiers import class_identifier
 from porter.converters.codegen.inline import inline
 from porter.converters.codegen.loops import roll
 from porter.converters.codegen.nodes import Apply, Expr, Items, Literal, transform, walk
-from porter.converters.codegen.normal import SEQUENTIAL, Block, Construct, Local, Repeat
+from porter.converters.codegen.normal import Block, Construct, Local, Repeat
 from porter.converters.codegen.sequential import sequential_children
 from porter.converters.codegen.tree import Call
 from porter.converters.codegen.unify import Differ, Template, unify
@@ -277,7 +277,7 @@ class _Planner:
         first = made[0]
         assert first is not None
         self.context.constructs[path] = Construct(
-            SEQUENTIAL, (("layers", Items(tuple(compressed(first.items)), "[]")),)
+            "keras.Sequential", (("layers", Items(tuple(compressed(first.items)), "[]")),)
         )
         self.context.trains[path] = first.trains
         self.bodies[path] = Body(

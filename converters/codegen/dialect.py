@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from typing import Any, Protocol
 
 import onnx_ir as ir
@@ -12,46 +11,14 @@ from porter.converters.codegen.nodes import Expr
 from porter.converters.codegen.normal import Construct
 
 
-@dataclass(frozen=True)
-class ModuleInput:
-    """An input of the model in the target's own axis order; sizes that vary are None.
-
-    `counted` says that it must hold whole numbers even where only shapes are worked out: it is more than looked up in
-    an Embedding, which takes floats for them.
-    """
-
-    name: str
-    shape: tuple[int | None, ...]
-    dtype: str
-    counted: bool = False
-
-
-@dataclass(frozen=True)
-class ModuleParts:
-    """What a module is made of: the texts of its classes and helpers, and what is said about the model.
-
-    `frozen` are attribute paths of layers, or of variables of layers, that are not trained; `fixed` says that some
-    variable is not, statistics apart.
-    """
-
-    doc: str
-    classes: Sequence[str]
-    helpers: Sequence[str]
-    root: str
-    inputs: Sequence[ModuleInput]
-    frozen: tuple[str, ...] = ()
-    fixed: bool = False
-
-
 class Dialect(Protocol):
     """The target's names and habits."""
 
     name: str
+    reserved: frozenset[str]  # names that an attribute or local must not take
     collapsible: frozenset[str]  # arguments whose equal tuples are written as one number
     shape: str  # the function that gives a value's sizes
     method: str  # of a module that computes: "call" or "forward"
-    add: str  # the method of a chain of layers that takes one more
-    statistics: tuple[str, ...]  # variables of layers that no gradient reaches in any case
 
     def qualified(self, cls: str) -> str:
         """A layer class as it is written: `layers.Conv2D`."""
@@ -77,15 +44,6 @@ class Dialect(Protocol):
     def structural(self, kind: str, operand: Expr, **facts: Any) -> Expr:
         """Transpose, reshape, concat or flip of a parameter at run time, or the parameter as a plain tensor."""
 
-    def sequential(self, layers: str) -> str:
-        """A chain of the layers in a list that is written already; the list may be empty text."""
-
-    def layer_list(self, layers: str) -> str:
-        """The layers in a written list as an attribute that the target keeps track of."""
-
-    def module(self, parts: ModuleParts) -> str:
-        """The text of the whole module around the classes, not yet formatted."""
-
     def simplified(self, expr: Expr) -> Expr | None:
         """A call whose arguments make it shorter than its rule could know; None to keep it."""
 
@@ -105,10 +63,4 @@ class Dialect(Protocol):
     def padding_forms(self) -> tuple[Any, ...]:
         """Ways to write the padding of a body, the shortest first; each a function from a body to a body."""
 
-    @property
-    def reserved(self) -> frozenset[str]:
-        """Names that an attribute must not take."""
-
-    @property
-    def reserved_locals(self) -> frozenset[str]:
-        """Names that a local must not take."""
+    reserved_locals: frozenset[str]

@@ -7,9 +7,6 @@ from typing import Any
 
 from porter.converters.codegen.nodes import Expr
 
-# The class of a `Construct` that is a chain of layers; the dialect says how it is written.
-SEQUENTIAL = "Sequential of the target"
-
 
 @dataclass(frozen=True)
 class Local(Expr):

@@ -14,7 +14,6 @@ from porter.converters.codegen.locals import LocalNames
 from porter.converters.codegen.nodes import Expr, Items, walk
 from porter.converters.codegen.normal import (
     MISSING,
-    SEQUENTIAL,
     Block,
     Choice,
     Construct,
@@ -97,7 +96,7 @@ class ClassWriter:
 
     def _in_loops(self, printer: Printer, target: str, definition: Expr) -> list[str]:
         """A list of layers whose groups repeat, made group by group; empty when it is written as one list."""
-        sequential = isinstance(definition, Construct) and definition.cls == SEQUENTIAL
+        sequential = isinstance(definition, Construct) and definition.cls == "keras.Sequential"
         steps = dict(definition.kwargs)["layers"] if isinstance(definition, Construct) and sequential else definition
         if not isinstance(steps, Items) or steps.brackets != "[]":
             return []
@@ -106,9 +105,8 @@ class ClassWriter:
             return []
         first = next(index for index, part in enumerate(parts) if isinstance(part, Series))
         lead = self._definition(printer, Items(tuple(parts[:first]), "[]")) if first or not sequential else ""
-        made = self.dialect.sequential(lead) if sequential else self.dialect.layer_list(lead)
-        add = self.dialect.add if sequential else "append"
-        return [f"{target} = {made}", *self._added(printer, f"{target}.{add}", parts[first:])]
+        lines = [f"{target} = keras.Sequential({lead})" if sequential else f"{target} = {lead}"]
+        return lines + self._added(printer, f"{target}.{'add' if sequential else 'append'}", parts[first:])
 
     def _added(self, printer: Printer, add: str, parts: Sequence[Expr]) -> list[str]:
         lines = []
@@ -128,10 +126,10 @@ class ClassWriter:
         return own | {str(part.path[0]) for part in parts if isinstance(part, IfPresent)}
 
     def _definition(self, printer: Printer, definition: Expr) -> str:
-        if isinstance(definition, Construct) and definition.cls == SEQUENTIAL:
+        if isinstance(definition, Construct) and definition.cls == "keras.Sequential":
             layers = dict(definition.kwargs)["layers"]
             assert isinstance(layers, Items)
-            return self.dialect.sequential(self._definition(printer, layers))
+            return f"keras.Sequential({self._definition(printer, layers)})"
         if isinstance(definition, Items) and definition.brackets == "[]":
             if len(definition.items) == 1 and isinstance(definition.items[0], Repeat):
                 return self._definition(printer, definition.items[0])

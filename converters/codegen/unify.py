@@ -14,7 +14,6 @@ from porter.converters.codegen.identifiers import snake_case
 from porter.converters.codegen.nodes import Expr, Items, Literal
 from porter.converters.codegen.normal import (
     MISSING,
-    SEQUENTIAL,
     Choice,
     Construct,
     IfPresent,
@@ -134,7 +133,9 @@ class _Merger:
 
     def _choice(self, others: list[tuple[Expr, dict[int, int]]], present: tuple[bool, ...], kinds: list[str]) -> Expr:
         """Two kinds of layer in one place: a flag says which."""
-        rarer = max(kinds, key=lambda kind: (kind.startswith("Depthwise"), kind != SEQUENTIAL, kind == kinds[1]))
+        rarer = max(
+            kinds, key=lambda kind: (kind.startswith("Depthwise"), kind != "keras.Sequential", kind == kinds[1])
+        )
         spread = iter(others)
         each = [next(spread)[0] if here else None for here in present]
         chosen: dict[str, Expr] = {}

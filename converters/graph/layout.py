@@ -1,10 +1,9 @@
 """Layout, decided once: which order of axes each value is stored in, and the few transposes that are left.
 
 Every value has a *source* order of axes, the one that ONNX gives it, and an `Order`: stored axis i is source axis
-`order[i]`. Spatial operators want the target's order of images (channels last in Keras, ONNX's own in PyTorch);
-operators that commute with a permutation keep the order they meet; the source's own transposes only rename axes. A
-transpose is made where an operator needs another order than it finds. Nothing is inferred from sizes: how an operator
-stands to a permutation is declared by its rule.
+`order[i]`. Spatial operators want channels last; operators that commute with a permutation keep the order they meet;
+the source's own transposes only rename axes. A transpose is made where an operator needs another order than it finds.
+Nothing is inferred from sizes: how an operator stands to a permutation is declared by its rule.
 """
 
 from __future__ import annotations
@@ -24,7 +23,6 @@ from porter.converters.graph.orders import (
     Interface,
     Order,
     Stored,
-    channels_first,
     channels_last,
     class_scope,
     identity,
@@ -34,14 +32,11 @@ from porter.converters.opset import KIND, SCOPE, SOURCE
 
 
 class LayoutPass:
-    """One graph, brought in place to the order in which the target stores images, by their rank."""
+    """One graph, brought to channels-last order in place."""
 
-    def __init__(
-        self, model: ir.Model, stances: Callable[[ir.Node], Stance], images: Callable[[int], Order], *, native: bool
-    ) -> None:
+    def __init__(self, model: ir.Model, stances: Callable[[ir.Node], Stance], *, native: bool) -> None:
         self.graph = model.graph
         self.stances = stances
-        self.images = images
         self.native = native
         self.state: dict[ir.Value, Stored] = {}
         self.source_shape: dict[ir.Value, list] = {}
@@ -64,8 +59,7 @@ class LayoutPass:
         for index, value in enumerate(self.graph.outputs):
             stored = self.at(value)
             rank = len(stored.order)
-            moved = (self.images(rank), channels_last(rank), channels_first(rank))
-            if not (self.native and stored.native and stored.order in moved) or stored.features:
+            if not (self.native and stored.native and stored.order == channels_last(rank)) or stored.features:
                 stored = replace(stored, value=self.want(value, identity(rank), value.producer()), order=identity(rank))
             self.graph.outputs[index] = stored.value
             outputs.append(stored.order)
@@ -92,39 +86,29 @@ class LayoutPass:
             value.shape = ir.Shape([shape[axis] for axis in order])
 
     def _seed(self, value: ir.Value) -> Order:
-        order = self.image_order(value) if self.native and self.rank(value) >= 3 else None
-        if order is None:
-            return identity(self.rank(value))
-        self.set(value, order, native=True)
-        return order
-
-    def image_order(self, value: ir.Value) -> Order | None:
-        """How a value is stored that reaches a spatial operator before its axes lose their meaning; else None."""
         rank = self.rank(value)
-        queue: list[tuple[ir.Value, Order]] = [
-            (value, identity(rank))
-        ]  # a value, and which of the first one's its axes are
-        seen = {value}
+        if self.native and rank >= 3 and self.meets_spatial(value):
+            self.set(value, channels_last(rank), native=True)
+            return channels_last(rank)
+        return identity(rank)
 
-        def follow(other: ir.Value, axes: Order) -> None:
-            if other not in seen and self.rank(other) == rank:
-                seen.add(other)
-                queue.append((other, axes))
-
+    def meets_spatial(self, value: ir.Value) -> bool:
+        """Whether the value reaches a spatial operator before its axes lose their meaning."""
+        seen, queue = set(), [value]
         while queue:
-            current, axes = queue.pop()
+            current = queue.pop()
             for node, position in current.uses():
                 stance = self.stances(node)
                 if stance.kind == "spatial" and position == 0:
-                    return tuple(axes[axis] for axis in self.images(rank))
-                if node.op_type == "Transpose" and not node.domain:
-                    follow(node.outputs[0], tuple(axes[axis] for axis in node.attributes["perm"].as_ints()))
-                elif stance.kind in ("any", "axes") and node.op_type not in CHANGES_RANK:
-                    for out in node.outputs:
-                        follow(out, axes)
+                    return True
+                passes = stance.kind in ("any", "axes") and node.op_type not in CHANGES_RANK
+                if passes and self.rank(node.outputs[0]) == self.rank(value):
+                    queue.extend(out for out in node.outputs if out not in seen and not seen.add(out))  # type: ignore[func-returns-value]
             for other in self.across.get(current, ()):
-                follow(other, axes)
-        return None
+                if other not in seen and self.rank(other) == self.rank(value):
+                    seen.add(other)
+                    queue.append(other)
+        return False
 
     def adopt(self, value: ir.Value, source: ir.Value, order: Order, home: ir.Graph) -> None:
         """`value`, new in the graph `home`, is `source` stored in `order`."""
@@ -258,7 +242,7 @@ class LayoutPass:
     def _spatial(self, node: ir.Node) -> None:
         data = node.inputs[0]
         assert data is not None
-        order = self.images(self.rank(data))
+        order = channels_last(self.rank(data))
         node.replace_input_with(0, self.want(data, order, node))
         for index, value in enumerate(node.inputs[1:], 1):
             if value is not None:
@@ -323,15 +307,9 @@ class LayoutPass:
             node.metadata_props[CHANNEL_AXIS] = str(order.index(1))
 
 
-def assign(
-    model: ir.Model,
-    stances: Callable[[ir.Node], Stance],
-    images: Callable[[int], Order] = channels_last,
-    *,
-    native: bool = True,
-) -> Interface:
-    """Store every value in the order that suits its users, in that of `images` where operators are spatial.
+def assign(model: ir.Model, stances: Callable[[ir.Node], Stance], *, native: bool = True) -> Interface:
+    """Store every value in the order that suits its users, channels last where operators are spatial.
 
     `native=False` keeps the source's order at the inputs and outputs.
     """
-    return LayoutPass(model, stances, images, native=native).run()
+    return LayoutPass(model, stances, native=native).run()

@@ -48,11 +48,6 @@ def channels_last(rank: int) -> Order:
     return (0, *range(2, rank), 1) if rank >= 3 else identity(rank)
 
 
-def channels_first(rank: int) -> Order:
-    """What is (batch, spatial axes, channels) in the source, stored as (batch, channels, spatial axes)."""
-    return (0, rank - 1, *range(1, rank - 1)) if rank >= 3 else identity(rank)
-
-
 def class_scope(node: ir.Node) -> str:
     """The innermost module of the author's own (or a composite of the library) that a node belongs to."""
     scope = json.loads(node.metadata_props.get(SCOPE, "[]"))

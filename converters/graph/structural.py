@@ -14,7 +14,7 @@ import onnx_ir as ir
 
 from porter.converters.graph import boundaries
 from porter.converters.graph.canonical import constant_of
-from porter.converters.graph.orders import Stored, class_scope, identity
+from porter.converters.graph.orders import Stored, channels_last, class_scope, identity
 from porter.converters.graph.products import absorbed, batch_norm, dropout, product, unflattened
 from porter.converters.graph.regroup import regrouped
 
@@ -31,8 +31,8 @@ def _transpose(run: LayoutPass, node: ir.Node) -> bool:
     stored = run.at(value)
     perm = tuple(node.attributes["perm"].as_ints())
     order = tuple(perm.index(axis) for axis in stored.order)
-    # An image brought back to the axes that it had (ConvNeXt's permute) is stored as every image is.
-    native = stored.native or (len(order) >= 4 and order == run.images(len(order)) != identity(len(order)))
+    # An image brought back to channels first (ConvNeXt's permute) is stored as every image is.
+    native = stored.native or (len(order) >= 4 and order == channels_last(len(order)))
     run.state[node.outputs[0]] = Stored(stored.value, order, native, scope=class_scope(node))
     run.transposed[node.outputs[0]] = node
     run.also_named(stored.value, node.outputs[0])

@@ -15,19 +15,6 @@ def with_rules() -> tuple[str, ...]:
     return tuple(module.name for module in pkgutil.iter_modules(__path__) if module.ispkg)
 
 
-def package(target: str) -> Any:
-    """The package of a target, with `load()` for its rules and `make_dialect()` for how its code is written.
-
-    Raises:
-        UnsupportedError: there is none.
-    """
-    import importlib
-
-    if target not in with_rules():
-        raise UnsupportedError(f"there are no rules for {target!r}; there are for {', '.join(with_rules())}")
-    return importlib.import_module(f"{__name__}.{target}")
-
-
 def coverage(target: str) -> list[dict[str, Any]]:
     """One row for each operator that a target's rules write, read from the rules themselves.
 
@@ -37,11 +24,15 @@ def coverage(target: str) -> list[dict[str, Any]]:
     Raises:
         UnsupportedError: there is no table for the target.
     """
+    import importlib
+
     import onnx
 
     from porter.converters.opset import OPSET
 
-    table = package(target).load()
+    if target not in with_rules():
+        raise UnsupportedError(f"there are no rules for {target!r}; there are for {', '.join(with_rules())}")
+    table = importlib.import_module(f"{__name__}.{target}").load()
     rows = []
     for (domain, op), rules in sorted(table.rules.items()):
         stance = rules[0].stance

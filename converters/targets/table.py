@@ -22,7 +22,7 @@ from porter.converters.codegen.functions import Function
 from porter.converters.codegen.nodes import Expr, Ref, Size, Weight
 from porter.converters.graph.axes import Kind, Stance
 from porter.converters.graph.canonical import constant_of
-from porter.converters.graph.orders import CHANNEL_AXIS, Order
+from porter.converters.graph.orders import CHANNEL_AXIS
 from porter.converters.numbers import shortest
 from porter.converters.opset import OPSET, TRAINING
 from porter.converters.registry import register
@@ -61,11 +61,10 @@ class CannotBind(Exception):
 
 
 class Target:
-    """The rules of one target framework; `images` is the order in which it stores images, by their rank."""
+    """The rules of one target framework."""
 
-    def __init__(self, name: str, images: Callable[[int], Order]) -> None:
+    def __init__(self, name: str) -> None:
         self.name = name
-        self.images = images
         self.rules: dict[tuple[str, str], list[Rule]] = {}
 
     def __call__(

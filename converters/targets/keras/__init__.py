@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-from porter.converters.codegen.dialect import Dialect
-from porter.converters.graph.orders import channels_last
 from porter.converters.targets.table import Target
 
-keras_op = Target("keras", channels_last)
+keras_op = Target("keras")
 
 
 def load() -> Target:
@@ -18,10 +16,3 @@ def load() -> Target:
         if module.name != "helpers":
             importlib.import_module(f"{__name__}.{module.name}")
     return keras_op
-
-
-def make_dialect(package: str, helpers: frozenset[str]) -> Dialect:
-    """How Keras code is written; `package` is what a port's classes are registered under."""
-    from porter.converters.targets.keras.dialect import KerasDialect
-
-    return KerasDialect(package, helpers)

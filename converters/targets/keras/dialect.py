@@ -12,13 +12,11 @@ import numpy as np
 import onnx_ir as ir
 
 from porter.converters.codegen.body import Body
-from porter.converters.codegen.dialect import ModuleParts
 from porter.converters.codegen.nodes import Call, Expr, Literal, Verbatim, call
 from porter.converters.codegen.normal import Construct
 from porter.converters.codegen.printer import literal
 from porter.converters.codegen.unify import Template
 from porter.converters.numbers import shortest
-from porter.converters.targets.keras.module import module_text
 from porter.converters.targets.keras.padding import explicit_padding, padding_everywhere
 from porter.converters.targets.keras.sequential import layer_of
 from porter.converters.targets.keras.unjitted import unjitted
@@ -47,8 +45,6 @@ class KerasDialect:
     name = "keras"
     method = "call"
     shape = "ops.shape"
-    add = "add"
-    statistics: tuple[str, ...] = ("moving_mean", "moving_variance")
     collapsible = frozenset({"kernel_size", "strides", "pool_size", "dilation_rate", "size", "padding", "cropping"})
 
     def __init__(self, package: str, helpers: frozenset[str]) -> None:
@@ -120,15 +116,6 @@ class KerasDialect:
             case "concat":
                 return Call("ops.concatenate", (operand,), (("axis", Literal(facts["axis"])),))
         raise AssertionError(kind)
-
-    def sequential(self, layers: str) -> str:
-        return f"keras.Sequential({layers})"
-
-    def layer_list(self, layers: str) -> str:
-        return layers
-
-    def module(self, parts: ModuleParts) -> str:
-        return module_text(parts)
 
     def simplified(self, expr: Expr) -> Expr | None:
         """Two transposes in a row, one of them of how a variable is stored, are one or none."""

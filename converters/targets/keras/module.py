@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
+from dataclasses import dataclass
 
-from porter.converters.codegen.dialect import ModuleInput, ModuleParts
 from porter.converters.codegen.printer import literal
 from porter.converters.targets.keras.fresh import initializer
 
@@ -48,7 +48,29 @@ _FREEZE = """
                 variable.trainable = False"""
 
 
-def keras_input(spec: ModuleInput) -> str:
+@dataclass(frozen=True)
+class InputSpec:
+    """An input of the generated model in the target's own axis order; sizes that vary are None.
+
+    `counted` says that it must hold whole numbers even where only shapes are worked out: it is more than looked up in
+    an Embedding, which takes floats for them.
+    """
+
+    name: str
+    shape: tuple[int | None, ...]
+    dtype: str
+    counted: bool = False
+
+
+@dataclass(frozen=True)
+class Fixed:
+    """What is not trained: `frozen` variables of layers (or whole layers) by attribute path, and whether `any` is."""
+
+    frozen: tuple[str, ...] = ()
+    any: bool = False
+
+
+def keras_input(spec: InputSpec) -> str:
     """`keras.Input(…)` for an input."""
     batched = len(spec.shape) > 0 and spec.shape[0] is None
     shape = f"{literal(spec.shape[1:])}" if batched else f"batch_shape={literal(spec.shape)}"
@@ -56,27 +78,34 @@ def keras_input(spec: ModuleInput) -> str:
     return f"keras.Input({shape}{dtype}, name={literal(spec.name)})"
 
 
-def module_text(parts: ModuleParts) -> str:
+def module_text(
+    *,
+    doc: str,
+    classes: Sequence[str],
+    helpers: Sequence[str],
+    root: str,
+    inputs: Sequence[InputSpec],
+    fixed: Fixed = Fixed(),
+) -> str:
     """The whole module, not yet formatted."""
-    inputs, classes, helpers, root = parts.inputs, parts.classes, parts.helpers, parts.root
     # Of a model's own class Keras knows shapes alone: it rebuilds and exports it as if it took floats.
     several = len(inputs) > 1 or not inputs[0].dtype.startswith("float")
-    create = _creation(inputs, parts, several=several)
-    rebuilt = bool(parts.frozen) or any(spec.counted for spec in inputs)
+    create = _creation(inputs, fixed, several=several)
+    rebuilt = bool(fixed.frozen) or any(spec.counted for spec in inputs)
     methods = [
         *([_REBUILD.format(create=create.format(model="self"))] if rebuilt else []),
         *([_EXPORT] if several else []),
     ]
     classes = [*classes[:-1], "\n".join([classes[-1].rstrip(), *methods])]
-    frozen = [f"# Not trained by the source (requires_grad=False).\nFROZEN = {literal(parts.frozen)}"]
-    body = "\n\n\n".join([*(frozen if parts.frozen else []), *helpers, *classes])
+    frozen = [f"# Not trained by the source (requires_grad=False).\nFROZEN = {literal(fixed.frozen)}"]
+    body = "\n\n\n".join([*(frozen if fixed.frozen else []), *helpers, *classes])
     drawn = initializer(body)
     functions = [
-        _build(root, create.format(model="model"), drawn=bool(drawn), fixed=parts.fixed),
-        *([_create(inputs, several=several)] if parts.frozen else []),
+        _build(root, create.format(model="model"), drawn=bool(drawn), fixed=fixed.any),
+        *([_create(inputs, several=several)] if fixed.frozen else []),
         *([_inputs(inputs)] if several else []),
         *([drawn] if drawn else []),
-        _LOAD_FIXED if parts.fixed else _LOAD,
+        _LOAD_FIXED if fixed.any else _LOAD,
         _FIND,
     ]
     text = "\n\n\n".join([body, *(function.strip() for function in functions)]) + "\n"
@@ -94,7 +123,7 @@ def module_text(parts: ModuleParts) -> str:
         line for line in plain if line.startswith("from")
     ]
     head = "\n".join([*imports, *ordered])
-    return f'"""{_plain(parts.doc)}"""\n\n{head}\n\n\n{text}'
+    return f'"""{_plain(doc)}"""\n\n{head}\n\n\n{text}'
 
 
 def _plain(doc: str) -> str:
@@ -103,14 +132,14 @@ def _plain(doc: str) -> str:
     return " ".join(line.split())
 
 
-def _creation(inputs: Sequence[ModuleInput], parts: ModuleParts, *, several: bool) -> str:
+def _creation(inputs: Sequence[InputSpec], fixed: Fixed, *, several: bool) -> str:
     """The statement that makes the variables of `{model}`."""
-    if parts.frozen:
+    if fixed.frozen:
         return "create_variables({model})"
     return f"{{model}}({_given(inputs, several=several)})"
 
 
-def _given(inputs: Sequence[ModuleInput], *, several: bool) -> str:
+def _given(inputs: Sequence[InputSpec], *, several: bool) -> str:
     """All inputs as fit() hands them over, so that Keras notes the shapes of all of them."""
     if not several:
         return _arguments(inputs)
@@ -134,16 +163,16 @@ def _build(root: str, create: str, *, drawn: bool, fixed: bool) -> str:
     return "\n".join([*lines, "    return model"])
 
 
-def _create(inputs: Sequence[ModuleInput], *, several: bool) -> str:
+def _create(inputs: Sequence[InputSpec], *, several: bool) -> str:
     says = "Make the variables by one symbolic call, and freeze what the source froze."
     lines = ["def create_variables(model):", f'    """{says}"""', f"    model({_given(inputs, several=several)})"]
     return "\n".join(lines) + _FREEZE
 
 
-def _inputs(inputs: Sequence[ModuleInput]) -> str:
+def _inputs(inputs: Sequence[InputSpec]) -> str:
     says = "What the model takes; sizes that are None may vary."
     return f'def symbolic_inputs():\n    """{says}"""\n    return [{_arguments(inputs)}]'
 
 
-def _arguments(inputs: Sequence[ModuleInput]) -> str:
+def _arguments(inputs: Sequence[InputSpec]) -> str:
     return ", ".join(keras_input(spec) for spec in inputs)
