@@ -2,9 +2,17 @@
 
 from __future__ import annotations
 
+from porter.converters.codegen.dialect import Dialect
 from porter.converters.targets.table import Target
 
 keras_op = Target("keras")
+
+
+def dialect_for(package: str) -> Dialect:
+    """How Keras code is written; `package` is what the classes are registered under."""
+    from porter.converters.targets.keras.dialect import KerasDialect
+
+    return KerasDialect(package)
 
 
 def load() -> Target:
