@@ -95,7 +95,7 @@ def generate(
     _refuse_missing(model, table)
     known_sizes = sizes.find_sizes(model.graph)
     signature = [(value, list(value.shape or [])) for value in (*model.graph.inputs, *model.graph.outputs)]
-    interface = layout.assign(model, table.stance, native=native)
+    interface = layout.assign(model, table.stance, table.habits, native=native)
     weights = find_weights(model.graph)
     statements = _statements(model, table, weights, known_sizes)
     dialect = chosen.dialect_for(name)
@@ -147,7 +147,7 @@ def unsupported(model: ir.Model, target: str = "keras") -> list[Problem]:
     canonicalize(model)
     _run_idioms(model)
     known_sizes = sizes.find_sizes(model.graph)
-    layout.assign(model, table.stance, native=True)
+    layout.assign(model, table.stance, table.habits, native=True)
     return _bound(model, table, find_weights(model.graph), known_sizes)[1]
 
 

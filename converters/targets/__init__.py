@@ -62,7 +62,7 @@ def coverage(name: str) -> list[dict[str, Any]]:
 
 
 # What a rule may ask of a node besides its attributes.
-_FACTS = ("op", "out", "outs", "training_facts", "channel_axis")
+_FACTS = ("op", "out", "outs", "training_facts", "channel_axis", "batch_first")
 
 
 def _merged(lists: typing.Iterable[list[str]]) -> list[str]:
