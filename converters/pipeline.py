@@ -12,13 +12,14 @@ from typing import Any
 import numpy as np
 import onnx_ir as ir
 
+from porter.converters import targets
 from porter.converters.codegen import helpers
-from porter.converters.codegen.body import Variable
 from porter.converters.codegen.classes import Program, plan
 from porter.converters.codegen.context import Context
 from porter.converters.codegen.functions import Function, function_of, own_reads
 from porter.converters.codegen.identifiers import identifier
-from porter.converters.codegen.nodes import Apply, Expr, Ref, Weight, call, walk
+from porter.converters.codegen.module import Input, Module, frozen_paths, key
+from porter.converters.codegen.nodes import Ref, Weight, call
 from porter.converters.codegen.source import ClassWriter
 from porter.converters.codegen.tree import Statement, call_tree, needed_statements
 from porter.converters.graph import layout, sizes
@@ -87,37 +88,24 @@ def generate(
     Raises:
         UnsupportedError: operators, attributes or types without a rule, all of them named.
     """
-    table = _target(target)
+    chosen = targets.target(target)
+    table = chosen.load()
     canonicalize(model)
     _run_idioms(model)
     _refuse_missing(model, table)
     known_sizes = sizes.find_sizes(model.graph)
     signature = [(value, list(value.shape or [])) for value in (*model.graph.inputs, *model.graph.outputs)]
-    interface = layout.assign(model, table.stance, native=native)
+    interface = layout.assign(model, table.stance, table.habits, native=native)
     weights = find_weights(model.graph)
     statements = _statements(model, table, weights, known_sizes)
-    package = f"porter.converters.targets.{target}.helpers"
-    dialect = _dialect(target, name, frozenset(helpers.library(package)))
+    dialect = chosen.dialect_for(name)
     modules = json.loads(model.graph.metadata_props.get(MODULES, "{}"))
     root_class = modules.get("", {}).get("class") or model.graph.name or "Model"
     context = Context(dialect, weights, modules, model.graph, _readers(statements))
     program = plan(context, call_tree(statements, root_class))
     doc = doc or f"{program.templates[-1].name}, ported by porter."
-    return _assemble(program, dialect, package, signature, interface, context.readers, doc)
-
-
-def _target(name: str) -> Target:
-    if name != "keras":
-        raise UnsupportedError(f"no rules for the target {name!r} yet; --to keras works")
-    from porter.converters.targets import keras
-
-    return keras.load()
-
-
-def _dialect(target: str, package: str, names: frozenset[str]) -> Any:
-    from porter.converters.targets.keras.dialect import KerasDialect
-
-    return KerasDialect(package, names)
+    shared = helpers.needed(f"{chosen.__name__}.helpers", program.templates)
+    return _assemble(program, dialect, shared, signature, interface, context.readers, doc)
 
 
 def _run_idioms(model: ir.Model) -> None:
@@ -155,11 +143,11 @@ def _statements(model: ir.Model, table: Target, weights: dict[ir.Value, Weight],
 
 def unsupported(model: ir.Model, target: str = "keras") -> list[Problem]:
     """Every node of a structured model that a target's rules cannot write. The model is changed."""
-    table = _target(target)
+    table = targets.target(target).load()
     canonicalize(model)
     _run_idioms(model)
     known_sizes = sizes.find_sizes(model.graph)
-    layout.assign(model, table.stance, native=True)
+    layout.assign(model, table.stance, table.habits, native=True)
     return _bound(model, table, find_weights(model.graph), known_sizes)[1]
 
 
@@ -245,32 +233,23 @@ def _readers(statements: Sequence[Statement]) -> dict[ir.Value, list[Statement]]
     return readers
 
 
-def _only_looked_up(value: ir.Value, statements: Sequence[Statement]) -> bool:
-    """Whether only Embedding layers read a value."""
-    parts = [part for statement in statements for part in walk(statement.expr)]
-    looked_up = [part.args[0] for part in parts if isinstance(part, Apply) and part.layer.cls == "Embedding"]
-    return sum(_is(part, value) for part in looked_up) == sum(_is(part, value) for part in parts)
-
-
-def _is(expr: Expr, value: ir.Value) -> bool:
-    return isinstance(expr, Ref) and expr.value is value
-
-
 def _assemble(
     program: Program,
     dialect: Any,
-    package: str,
+    shared: Sequence[str],
     signature: list,
     interface: layout.Interface,
     readers: Mapping[ir.Value, Sequence[Statement]],
     doc: str,
 ) -> Generated:
-    from porter.converters.targets.keras.module import Fixed, InputSpec, module_text
-
     *_, root = program.templates
     arguments = {template.name: template.arguments for template in program.templates}
+    frozen = frozen_paths(program.variables, dialect.statistics)
     classes = [
-        ClassWriter(dialect, template, arguments, root=template is root).text() for template in program.templates
+        ClassWriter(
+            dialect, template, arguments, root=template is root, frozen=frozen if template is root else ()
+        ).text()
+        for template in program.templates
     ]
     orders = [*interface.inputs, *interface.outputs]
     specs = [
@@ -289,20 +268,18 @@ def _assemble(
         else outputs
     )
     taken = [
-        InputSpec(
+        Input(
+            value,
             identifier(s.name),
             tuple(size if isinstance(size := s.shape[a], int) else None for a in s.permutation),
             s.dtype,
-            counted=not s.dtype.startswith("float") and not _only_looked_up(value, readers.get(value, ())),
+            readers.get(value, ()),
         )
         for s, (value, _) in zip(inputs, signature, strict=False)
     ]
-    fixed = Fixed(
-        _frozen(program.variables), any(not v.weight.trainable and v.slot not in _STATISTICS for v in program.variables)
-    )
-    shared = helpers.needed(package, program.templates)
-    text = module_text(doc=doc, classes=classes, helpers=shared, root=root.name, inputs=taken, fixed=fixed)
-    variables = {_key(variable): variable.weight for variable in program.variables}
+    kept = [variable for variable in program.variables if not dialect.in_source(variable.weight)]
+    text = dialect.module_text(Module(doc, shared, classes, root.name, taken, kept))
+    variables = {key(variable): variable.weight for variable in kept}
     modules = {path: ".".join(str(part) for part in attribute) for path, attribute in program.modules.items()}
     return Generated(
         formatted(text),
@@ -313,26 +290,6 @@ def _assemble(
         modules,
         [template.name for template in program.templates],
     )
-
-
-# Variables of layers that no gradient reaches in any case.
-_STATISTICS = ("moving_mean", "moving_variance")
-
-
-def _frozen(variables: Sequence[Variable]) -> tuple[str, ...]:
-    """The shortest attribute paths that hold every frozen variable of a layer and nothing that is trained."""
-    trained = {path for v in variables if v.weight.trainable for path in _prefixes(v)}
-    frozen = [v for v in variables if v.slot and not v.weight.trainable and v.slot not in _STATISTICS]
-    return tuple(dict.fromkeys(next(path for path in _prefixes(v) if path not in trained) for v in frozen))
-
-
-def _prefixes(variable: Variable) -> list[str]:
-    steps = _key(variable).split(".")
-    return [".".join(steps[: count + 1]) for count in range(len(steps))]
-
-
-def _key(variable: Variable) -> str:
-    return ".".join([*(str(part) for part in variable.path), *([variable.slot] if variable.slot else [])])
 
 
 def formatted(text: str) -> str:

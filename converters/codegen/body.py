@@ -107,10 +107,7 @@ class BodyBuilder:
 
     def _given_out(self, weight: Weight) -> Expr:
         """A parameter or constant that the module returns as it is."""
-        constant = weight.array()
-        if constant is not None and constant.size <= _LITERAL_LIMIT:
-            return self.context.dialect.array(constant, weight.dtype)
-        return self.context.dialect.structural("tensor", self.access(weight.expr, weight))
+        return self._array(weight) or self.context.dialect.structural("tensor", self.access(weight.expr, weight))
 
     def item(self, item: Statement | Call) -> None:
         """Write one item of a call."""
@@ -192,22 +189,26 @@ class BodyBuilder:
         if weight is None or value in self.numbers:
             return Local(self.number(value))
         constant = weight.array()
-        if constant is not None and constant.size <= _LITERAL_LIMIT:
-            if constant.size == 1 and constant.ndim == 0:
-                exact = value.metadata_props.get(EXACT)
-                number = float(exact) if exact else constant.item()
-                return Literal(shortest(number) if weight.dtype == ir.DataType.FLOAT else number)
-            return self.context.dialect.array(constant, weight.dtype)
-        return self.access(weight.expr, weight)
+        if constant is not None and constant.size == 1 and constant.ndim == 0:
+            exact = value.metadata_props.get(EXACT)
+            number = float(exact) if exact else constant.item()
+            return Literal(shortest(number) if weight.dtype == ir.DataType.FLOAT else number)
+        return self._array(weight) or self.access(weight.expr, weight)
+
+    def _array(self, weight: Weight) -> Expr | None:
+        """A small constant as the source writes it; None for what an object holds."""
+        constant = weight.array()
+        if constant is None or constant.size > _LITERAL_LIMIT:
+            return None
+        return self.context.dialect.array(constant, weight.dtype)
 
     def tensor(self, value: ir.Value) -> Expr:
         """A value where a mere number will not do: what a function returns has one type in all branches and turns."""
         weight = self.context.weights.get(value)
-        constant = weight.array() if weight is not None else None
         found = self.value(value)
-        if constant is None or not isinstance(found, Literal):
+        if weight is None or weight.constant is None or not isinstance(found, Literal):
             return found
-        return self.context.dialect.array(constant, weight.dtype)
+        return self._array(weight) or self.access(weight.expr, weight)
 
     # ---- layers ----
 
@@ -353,11 +354,9 @@ class BodyBuilder:
         if len(relative) == 1:
             relative = self._own_attribute(str(relative[0]), stored)
         if len(relative) == 1 and relative not in self.body.definitions:
-            trainable = weight.trainable and weight.kind == "parameter"
-            self.body.definitions[relative] = self.context.dialect.variable(
-                str(relative[0]), stored.shape, weight.dtype, trainable=trainable
-            )
-            self.body.variables.append(Variable(relative, "", weight.with_expr(stored)))
+            held = weight.with_expr(stored)
+            self.body.definitions[relative] = self.context.dialect.variable(str(relative[0]), held)
+            self.body.variables.append(Variable(relative, "", held))
         return Attribute(relative)
 
     def _own_attribute(self, name: str, stored: wx.WeightExpr) -> Path:

@@ -165,7 +165,7 @@ class _Planner:
     def _fewest_variants(self, members: dict[str, list[Call]]) -> tuple[dict[str, Body], list[list[str]]]:
         """The first way of writing the bodies that needs the fewest classes."""
         best: tuple[tuple[int, int], dict[str, Body], list[list[str]]] | None = None
-        for as_layers in (False, True):
+        for as_layers in self.context.dialect.functions_as_layers:
             plain = {path: self._body(path, calls, functions_as_layers=as_layers) for path, calls in members.items()}
             for form in self.context.dialect.padding_forms:
                 bodies = {path: form(body) for path, body in plain.items()}
@@ -277,7 +277,7 @@ class _Planner:
         first = made[0]
         assert first is not None
         self.context.constructs[path] = Construct(
-            "keras.Sequential", (("layers", Items(tuple(compressed(first.items)), "[]")),)
+            self.context.dialect.sequential, (("layers", Items(tuple(compressed(first.items)), "[]")),)
         )
         self.context.trains[path] = first.trains
         self.bodies[path] = Body(

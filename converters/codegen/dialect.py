@@ -3,22 +3,41 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import Any, Protocol
+from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
 
 import onnx_ir as ir
 
-from porter.converters.codegen.nodes import Expr
+from porter.converters.codegen.nodes import Expr, Weight
 from porter.converters.codegen.normal import Construct
+
+if TYPE_CHECKING:
+    from porter.converters.codegen.module import Module
+
+
+class Steps(NamedTuple):
+    """The layers of a chain: one by one, and as a list."""
+
+    items: list[str]
+    whole: str
 
 
 class Dialect(Protocol):
     """The target's names and habits."""
 
     name: str
-    reserved: frozenset[str]  # names that an attribute or local must not take
     collapsible: frozenset[str]  # arguments whose equal tuples are written as one number
-    shape: str  # the function that gives a value's sizes
-    method: str  # of a module that computes: "call" or "forward"
+    sequential: str  # the class of a chain of layers
+    appends: str  # its method that adds one layer
+    statistics: frozenset[str]  # variables of layers that no gradient reaches in any case
+    functions_as_layers: tuple[bool, ...]  # whether to write the author's modules without weights as layers, in order
+
+    @property
+    def reserved(self) -> frozenset[str]:
+        """Names that an attribute or local must not take."""
+
+    @property
+    def reserved_locals(self) -> frozenset[str]:
+        """Names that mean something in the module."""
 
     def qualified(self, cls: str) -> str:
         """A layer class as it is written: `layers.Conv2D`."""
@@ -35,11 +54,26 @@ class Dialect(Protocol):
     def as_layer(self, expr: Expr, value: Expr) -> Construct | None:
         """A function of one value as a layer, for a Sequential; None when there is no such layer."""
 
-    def variable(self, name: str, shape: Sequence[int], dtype: ir.DataType, *, trainable: bool) -> Construct:
-        """The definition of a parameter that no layer holds."""
+    def size(self, value: str, axis: int) -> str:
+        """One size of a value."""
 
-    def array(self, value: Any, dtype: ir.DataType) -> Expr:
-        """A small constant tensor."""
+    def chain(self, steps: Steps) -> str:
+        """A chain of layers as the target's own Sequential."""
+
+    def listed(self, items: str) -> str:
+        """A list of layers as an object may hold it."""
+
+    def assigned(self, target: str, definition: Expr, text: str) -> str:
+        """The statement that makes an attribute."""
+
+    def variable(self, name: str, weight: Weight) -> Construct:
+        """The definition of a parameter, buffer or constant that no layer holds."""
+
+    def in_source(self, weight: Weight) -> bool:
+        """Whether the definition of a variable holds its value, so that no file needs to."""
+
+    def array(self, value: Any, dtype: ir.DataType) -> Expr | None:
+        """A small constant tensor; None when an object must hold it."""
 
     def structural(self, kind: str, operand: Expr, **facts: Any) -> Expr:
         """Transpose, reshape, concat or flip of a parameter at run time, or the parameter as a plain tensor."""
@@ -53,8 +87,11 @@ class Dialect(Protocol):
     def class_footer(self, template: Any) -> list[str]:
         """Further methods of the class."""
 
-    def constructor_header(self, arguments: list[str], steps: str) -> list[str]:
-        """The `def __init__` line and the call of the base class; `steps` is the list of a chain's layers, or empty."""
+    def constructor_header(self, arguments: list[str], steps: Steps | None) -> list[str]:
+        """The `def __init__` line and the call of the base class; `steps` are the layers of a chain."""
+
+    def freezing(self, paths: Sequence[str]) -> list[str]:
+        """The end of the root's constructor, which freezes what lies at attribute paths."""
 
     def method_header(self, arguments: list[str], *, training: bool, root: bool) -> list[str]:
         """The `def call`/`def forward` line and what must stand first in it."""
@@ -63,4 +100,5 @@ class Dialect(Protocol):
     def padding_forms(self) -> tuple[Any, ...]:
         """Ways to write the padding of a body, the shortest first; each a function from a body to a body."""
 
-    reserved_locals: frozenset[str]
+    def module_text(self, module: Module) -> str:
+        """The whole module, not yet formatted."""

@@ -138,7 +138,7 @@ class Printer:
         known = self.sizes.get((expr.base, expr.axis))
         if known is not None:
             return known
-        return f"{self.text(Call(self.dialect.shape, (expr.base,)))}[{expr.axis}]"
+        return self.dialect.size(self.text(expr.base), expr.axis)
 
     def path(self, path: tuple[str | int, ...]) -> str:
         """`self.blocks[0].conv`, or a loop's own item."""

@@ -9,7 +9,7 @@ from itertools import count
 
 from porter.converters.codegen.arguments import Argument
 from porter.converters.codegen.body import Path
-from porter.converters.codegen.dialect import Dialect
+from porter.converters.codegen.dialect import Dialect, Steps
 from porter.converters.codegen.locals import LocalNames
 from porter.converters.codegen.nodes import Expr, Items, walk
 from porter.converters.codegen.normal import (
@@ -38,8 +38,15 @@ class ClassWriter:
     """Writes one class."""
 
     def __init__(
-        self, dialect: Dialect, template: Template, classes: Mapping[str, Sequence[Argument]], *, root: bool
+        self,
+        dialect: Dialect,
+        template: Template,
+        classes: Mapping[str, Sequence[Argument]],
+        *,
+        root: bool,
+        frozen: Sequence[str] = (),
     ) -> None:
+        self.frozen = frozen
         self.classes = classes
         self.dialect = dialect
         self.template = template
@@ -68,35 +75,42 @@ class ClassWriter:
         ]
         printer = Printer(self.dialect, lambda number: f"value{number}", classes=self.classes)
         steps = self.template.body.definitions.get(())
-        chain = self._definition(printer, steps) if steps is not None else ""
-        lines = self.dialect.constructor_header(arguments, chain)
+        lines = self.dialect.constructor_header(arguments, self._steps(printer, steps) if steps is not None else None)
         read = self._read_by_method()
         lines += [
             f"    self.{argument.name} = {argument.name}"
             for argument in self.template.arguments
             if argument.stored and argument.name in read
         ]
-        if steps is not None:
-            return lines
-        for path, definition in self.template.body.definitions.items():
-            lines += [f"    {line}" for line in self._made(printer, f"self.{path[0]}", path, definition)]
-        return lines
+        if steps is None:
+            for path, definition in self.template.body.definitions.items():
+                lines += [f"    {line}" for line in self._made(printer, f"self.{path[0]}", path, definition)]
+        return lines + [f"    {line}" for line in self.dialect.freezing(self.frozen)]
 
     def _made(self, printer: Printer, target: str, path: Path, definition: Expr) -> list[str]:
         """The statements that make one attribute."""
         flag = self.template.optional.get(path)
         if flag is None:
             return self._in_loops(printer, target, definition) or [
-                f"{target} = {self._definition(printer, definition)}"
+                self.dialect.assigned(target, definition, self._held(printer, definition))
             ]
-        text = self._definition(printer, definition)
+        text = self._held(printer, definition)
         wrapped = f"({text})" if isinstance(definition, Choice) else text
         whole = f"{target} = {wrapped} if {flag} else None"
-        return [whole] if len(whole) < _LONG else [f"{target} = None", f"if {flag}:", f"    {target} = {text}"]
+        made = self.dialect.assigned(target, definition, text)
+        if len(whole) < _LONG and made == f"{target} = {text}":
+            return [whole]
+        return [f"{target} = None", f"if {flag}:", f"    {made}"]
+
+    def _held(self, printer: Printer, definition: Expr) -> str:
+        """What an attribute holds."""
+        text = self._definition(printer, definition)
+        listed = isinstance(definition, Repeat) or (isinstance(definition, Items) and definition.brackets == "[]")
+        return self.dialect.listed(text) if listed else text
 
     def _in_loops(self, printer: Printer, target: str, definition: Expr) -> list[str]:
         """A list of layers whose groups repeat, made group by group; empty when it is written as one list."""
-        sequential = isinstance(definition, Construct) and definition.cls == "keras.Sequential"
+        sequential = isinstance(definition, Construct) and definition.cls == self.dialect.sequential
         steps = dict(definition.kwargs)["layers"] if isinstance(definition, Construct) and sequential else definition
         if not isinstance(steps, Items) or steps.brackets != "[]":
             return []
@@ -104,9 +118,10 @@ class ClassWriter:
         if parts is None:
             return []
         first = next(index for index, part in enumerate(parts) if isinstance(part, Series))
-        lead = self._definition(printer, Items(tuple(parts[:first]), "[]")) if first or not sequential else ""
-        lines = [f"{target} = keras.Sequential({lead})" if sequential else f"{target} = {lead}"]
-        return lines + self._added(printer, f"{target}.{'add' if sequential else 'append'}", parts[first:])
+        lead = Items(tuple(parts[:first]), "[]")
+        made = self.dialect.chain(self._steps(printer, lead)) if sequential else self._held(printer, lead)
+        adds = self.dialect.appends if sequential else "append"
+        return [f"{target} = {made}", *self._added(printer, f"{target}.{adds}", parts[first:])]
 
     def _added(self, printer: Printer, add: str, parts: Sequence[Expr]) -> list[str]:
         lines = []
@@ -126,10 +141,8 @@ class ClassWriter:
         return own | {str(part.path[0]) for part in parts if isinstance(part, IfPresent)}
 
     def _definition(self, printer: Printer, definition: Expr) -> str:
-        if isinstance(definition, Construct) and definition.cls == "keras.Sequential":
-            layers = dict(definition.kwargs)["layers"]
-            assert isinstance(layers, Items)
-            return f"keras.Sequential({self._definition(printer, layers)})"
+        if isinstance(definition, Construct) and definition.cls == self.dialect.sequential:
+            return self.dialect.chain(self._steps(printer, dict(definition.kwargs)["layers"]))
         if isinstance(definition, Items) and definition.brackets == "[]":
             if len(definition.items) == 1 and isinstance(definition.items[0], Repeat):
                 return self._definition(printer, definition.items[0])
@@ -137,6 +150,11 @@ class ClassWriter:
         if isinstance(definition, Repeat):
             return f"[{self._definition(printer, definition.item)} for _ in range({printer.text(definition.count)})]"
         return printer.text(definition)
+
+    def _steps(self, printer: Printer, layers: Expr) -> Steps:
+        """The layers of a chain."""
+        assert isinstance(layers, Items)
+        return Steps(self._items(printer, layers), self._definition(printer, layers) if layers.items else "")
 
     def _items(self, printer: Printer, items: Items) -> list[str]:
         texts = []

@@ -134,7 +134,7 @@ class _Merger:
     def _choice(self, others: list[tuple[Expr, dict[int, int]]], present: tuple[bool, ...], kinds: list[str]) -> Expr:
         """Two kinds of layer in one place: a flag says which."""
         rarer = max(
-            kinds, key=lambda kind: (kind.startswith("Depthwise"), kind != "keras.Sequential", kind == kinds[1])
+            kinds, key=lambda kind: (kind.startswith("Depthwise"), not kind.endswith(".Sequential"), kind == kinds[1])
         )
         spread = iter(others)
         each = [next(spread)[0] if here else None for here in present]

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 import onnx_ir as ir
 
 from porter.converters.graph.nesting import everywhere, set_outputs, subgraphs
-from porter.converters.graph.orders import Order, Stored, channels_last, identity
+from porter.converters.graph.orders import Order, Stored, identity
 
 if TYPE_CHECKING:
     from porter.converters.graph.layout import LayoutPass
@@ -104,8 +104,9 @@ def _carry(run: LayoutPass, node: ir.Node, position: int, formals: list[ir.Value
     stored = run.at(value)
     order, native = identity(len(stored.order)), False
     if len(stored.order) == rank:
-        if run.native and rank >= 3 and run.meets_spatial(formals[0]):
-            order, native = channels_last(rank), True
+        spatial = run.spatial_order(formals[0]) if run.native and rank >= 3 else None
+        if spatial is not None:
+            order, native = spatial, True
         elif stored.native:
             order, native = stored.order, True
     node.replace_input_with(position, run.want(value, order, node))
@@ -174,8 +175,9 @@ def scan(run: LayoutPass, node: ir.Node) -> bool:
         rank = len(stored.order)
         axis %= max(rank, 1)
         order, native = identity(rank - 1), False
-        if run.native and rank >= 4 and run.meets_spatial(formal):
-            order, native = channels_last(rank - 1), True
+        spatial = run.spatial_order(formal) if run.native and rank >= 4 else None
+        if spatial is not None:
+            order, native = spatial, True
         elif stored.native and stored.order[0] == axis:
             order, native = tuple(other - (other > axis) for other in stored.order[1:]), True
         node.replace_input_with(index, run.want(value, _behind(axis, order), node))

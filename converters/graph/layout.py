@@ -1,13 +1,14 @@
 """Layout, decided once: which order of axes each value is stored in, and the few transposes that are left.
 
 Every value has a *source* order of axes, the one that ONNX gives it, and an `Order`: stored axis i is source axis
-`order[i]`. Spatial operators want channels last; operators that commute with a permutation keep the order they meet;
-the source's own transposes only rename axes. A transpose is made where an operator needs another order than it finds.
-Nothing is inferred from sizes: how an operator stands to a permutation is declared by its rule.
+`order[i]`. Spatial operators want channels where the target has them; operators that commute with a permutation keep
+the order they meet; the source's own transposes only rename axes. A transpose is made where an operator needs another
+order than it finds. Nothing is inferred from sizes: how an operator stands to a permutation is declared by its rule.
 """
 
 from __future__ import annotations
 
+from collections import deque
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 
@@ -20,21 +21,25 @@ from porter.converters.graph.nesting import graphs, owners
 from porter.converters.graph.orders import (
     CHANNEL_AXIS,
     NAMES,
+    Habits,
     Interface,
     Order,
     Stored,
-    channels_last,
     class_scope,
     identity,
 )
 from porter.converters.graph.structural import CHANGES_RANK, HANDLERS
 from porter.converters.opset import KIND, SCOPE, SOURCE
 
+# Over sequences these make no image of their operand: they want its channels where they have them.
+_NORMS = {"BatchNormalization", "InstanceNormalization", "GroupNormalization"}
+
 
 class LayoutPass:
-    """One graph, brought to channels-last order in place."""
+    """One graph, brought in place to the order of axes that a target has."""
 
-    def __init__(self, model: ir.Model, stances: Callable[[ir.Node], Stance], *, native: bool) -> None:
+    def __init__(self, model: ir.Model, stances: Callable[[ir.Node], Stance], habits: Habits, *, native: bool) -> None:
+        self.habits = habits
         self.graph = model.graph
         self.stances = stances
         self.native = native
@@ -59,7 +64,7 @@ class LayoutPass:
         for index, value in enumerate(self.graph.outputs):
             stored = self.at(value)
             rank = len(stored.order)
-            if not (self.native and stored.native and stored.order == channels_last(rank)) or stored.features:
+            if not (self.native and stored.native and stored.order == self.habits.foreign(rank)) or stored.features:
                 stored = replace(stored, value=self.want(value, identity(rank), value.producer()), order=identity(rank))
             self.graph.outputs[index] = stored.value
             outputs.append(stored.order)
@@ -87,28 +92,36 @@ class LayoutPass:
 
     def _seed(self, value: ir.Value) -> Order:
         rank = self.rank(value)
-        if self.native and rank >= 3 and self.meets_spatial(value):
-            self.set(value, channels_last(rank), native=True)
-            return channels_last(rank)
-        return identity(rank)
+        order = self.spatial_order(value) if self.native and rank >= 3 else None
+        if order is None:
+            return identity(rank)
+        self.set(value, order, native=True)
+        return order
 
-    def meets_spatial(self, value: ir.Value) -> bool:
-        """Whether the value reaches a spatial operator before its axes lose their meaning."""
-        seen, queue = set(), [value]
+    def spatial_order(self, value: ir.Value) -> Order | None:
+        """The order that the first spatial operator wants which the value reaches before its axes lose their meaning.
+
+        A transpose on the way only renames them. None when it reaches no such operator.
+        """
+        rank = self.rank(value)
+        seen, queue = {value}, deque([(value, identity(rank))])
         while queue:
-            current = queue.pop()
+            current, axes = queue.popleft()  # axis i of `current` is axis `axes[i]` of the value
+            reached = [(other, axes) for other in self.across.get(current, ())]
             for node, position in current.uses():
                 stance = self.stances(node)
-                if stance.kind == "spatial" and position == 0:
-                    return True
-                passes = stance.kind in ("any", "axes") and node.op_type not in CHANGES_RANK
-                if passes and self.rank(node.outputs[0]) == self.rank(value):
-                    queue.extend(out for out in node.outputs if out not in seen and not seen.add(out))  # type: ignore[func-returns-value]
-            for other in self.across.get(current, ()):
-                if other not in seen and self.rank(other) == self.rank(value):
+                sequence = rank == 3 and node.op_type in _NORMS
+                if stance.kind == "spatial" and position == 0 and not sequence:
+                    return tuple(axes[axis] for axis in self.habits.spatial(rank))
+                if node.op_type == "Transpose":
+                    reached.append((node.outputs[0], tuple(axes[axis] for axis in node.attributes["perm"].as_ints())))
+                elif (stance.kind in ("any", "axes") or sequence) and node.op_type not in CHANGES_RANK:
+                    reached += [(out, axes) for out in node.outputs]
+            for other, found in reached:
+                if other not in seen and self.rank(other) == rank:
                     seen.add(other)
-                    queue.append(other)
-        return False
+                    queue.append((other, found))
+        return None
 
     def adopt(self, value: ir.Value, source: ir.Value, order: Order, home: ir.Graph) -> None:
         """`value`, new in the graph `home`, is `source` stored in `order`."""
@@ -242,7 +255,7 @@ class LayoutPass:
     def _spatial(self, node: ir.Node) -> None:
         data = node.inputs[0]
         assert data is not None
-        order = channels_last(self.rank(data))
+        order = self.habits.spatial(self.rank(data))
         node.replace_input_with(0, self.want(data, order, node))
         for index, value in enumerate(node.inputs[1:], 1):
             if value is not None:
@@ -307,9 +320,9 @@ class LayoutPass:
             node.metadata_props[CHANNEL_AXIS] = str(order.index(1))
 
 
-def assign(model: ir.Model, stances: Callable[[ir.Node], Stance], *, native: bool = True) -> Interface:
-    """Store every value in the order that suits its users, channels last where operators are spatial.
+def assign(model: ir.Model, stances: Callable[[ir.Node], Stance], habits: Habits, *, native: bool = True) -> Interface:
+    """Store every value in the order that suits its users: `habits` says how the target's spatial operators want it.
 
     `native=False` keeps the source's order at the inputs and outputs.
     """
-    return LayoutPass(model, stances, native=native).run()
+    return LayoutPass(model, stances, habits, native=native).run()

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Callable
 from dataclasses import dataclass
 
 import onnx_ir as ir
@@ -14,6 +15,8 @@ Order = tuple[int, ...]
 CHANNEL_AXIS = "porter.channel_axis"
 # On values after this pass: the names of the graph's own values that it stands for, joined by "|".
 NAMES = "porter.names"
+# On recurrent and attention nodes after this pass, where the target has both forms: "1" if batch comes first.
+BATCH_FIRST = "porter.batch_first"
 
 
 @dataclass(frozen=True)
@@ -46,6 +49,30 @@ def identity(rank: int) -> Order:
 def channels_last(rank: int) -> Order:
     """Batch, spatial axes, channels."""
     return (0, *range(2, rank), 1) if rank >= 3 else identity(rank)
+
+
+def channels_first(rank: int) -> Order:
+    """Batch, the last axis, spatial axes: a channels-last value as the other convention has it."""
+    return (0, rank - 1, *range(1, rank - 1)) if rank >= 3 else identity(rank)
+
+
+@dataclass(frozen=True)
+class Habits:
+    """The orders in which a target's operators take their operands, against those of ONNX.
+
+    `spatial` is that of convolutions and the like by rank, `foreign` that of a value whose source has its channels
+    where the target has not. `heads` is for attention over (batch, heads, time, depth), `sequences` are for recurrent
+    layers over (time, batch, features), the preferred one first.
+    """
+
+    spatial: Callable[[int], Order]
+    foreign: Callable[[int], Order]
+    heads: Order
+    sequences: tuple[Order, ...]
+
+
+CHANNELS_LAST = Habits(channels_last, channels_last, (0, 2, 1, 3), ((1, 0, 2),))
+CHANNELS_FIRST = Habits(identity, channels_first, (0, 1, 2, 3), ((0, 1, 2), (1, 0, 2)))
 
 
 def class_scope(node: ir.Node) -> str:

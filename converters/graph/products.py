@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 import onnx_ir as ir
 
-from porter.converters.graph.orders import Order, channels_last, identity
+from porter.converters.graph.orders import Order, identity
 
 if TYPE_CHECKING:
     from porter.converters.graph.layout import LayoutPass
@@ -80,7 +80,8 @@ def unflattened(run: LayoutPass, node: ir.Node) -> bool:
     value, out = node.inputs[0], node.outputs[0]
     before, after = run.source_shape[value], run.source_shape[out]
     image = len(before) == 2 and len(after) >= 3 and all(isinstance(d, int) for d in after[1:])
-    if not (run.native and image and before[0] == after[0] and run.meets_spatial(out)):
+    order = run.spatial_order(out) if run.native and image and before[0] == after[0] else None
+    if order is None or order == identity(len(after)):
         return False
     producer = value.producer()
     while producer is not None and _alone(run, producer) and producer.op_type not in _PRODUCTS:
@@ -91,7 +92,6 @@ def unflattened(run: LayoutPass, node: ir.Node) -> bool:
     if axis is None:
         return False
     sizes = tuple(int(d) for d in after[1:])
-    order = channels_last(len(after))
     features = (sizes, tuple(a - 1 for a in order if a != 0))
     _permuted_features(run, producer, 1, 1 - axis, features)
     if len(producer.inputs) > 2 and producer.inputs[2] is not None:

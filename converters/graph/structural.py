@@ -14,7 +14,7 @@ import onnx_ir as ir
 
 from porter.converters.graph import boundaries
 from porter.converters.graph.canonical import constant_of
-from porter.converters.graph.orders import Stored, channels_last, class_scope, identity
+from porter.converters.graph.orders import BATCH_FIRST, Order, Stored, class_scope, identity
 from porter.converters.graph.products import absorbed, batch_norm, dropout, product, unflattened
 from porter.converters.graph.regroup import regrouped
 
@@ -31,8 +31,8 @@ def _transpose(run: LayoutPass, node: ir.Node) -> bool:
     stored = run.at(value)
     perm = tuple(node.attributes["perm"].as_ints())
     order = tuple(perm.index(axis) for axis in stored.order)
-    # An image brought back to channels first (ConvNeXt's permute) is stored as every image is.
-    native = stored.native or (len(order) >= 4 and order == channels_last(len(order)))
+    # An image brought back to the source's form (ConvNeXt's permute) is stored as every image is.
+    native = stored.native or (len(order) >= 4 and order == run.habits.foreign(len(order)))
     run.state[node.outputs[0]] = Stored(stored.value, order, native, scope=class_scope(node))
     run.transposed[node.outputs[0]] = node
     run.also_named(stored.value, node.outputs[0])
@@ -172,10 +172,10 @@ def _arg_reduce(run: LayoutPass, node: ir.Node) -> bool:
 
 
 def _attention(run: LayoutPass, node: ir.Node) -> bool:
-    """Keras keeps time before heads: (batch, time, heads, depth)."""
+    """Some keep time before heads: (batch, time, heads, depth)."""
     if run.rank(node.inputs[0]) != 4 or len([v for v in node.inputs[4:] if v is not None]) > 0:
         return False
-    order = (0, 2, 1, 3)
+    order = run.habits.heads
     for index in range(3):
         node.replace_input_with(index, run.want(node.inputs[index], order, node))
     if len(node.inputs) > 3 and node.inputs[3] is not None:
@@ -186,14 +186,40 @@ def _attention(run: LayoutPass, node: ir.Node) -> bool:
 
 
 def _recurrent(run: LayoutPass, node: ir.Node) -> bool:
-    """Batch first: the sequence is (time, batch, features) in ONNX and (batch, time, features) in the target."""
+    """The sequence is (time, batch, features) in ONNX, and in the target that or (batch, time, features)."""
     sequence = node.inputs[0]
     assert sequence is not None
-    node.replace_input_with(0, run.want(sequence, (1, 0, 2), node))
+    order = _sequence_order(run, node, [sequence], (0, 1, 2))
+    node.replace_input_with(0, run.want(sequence, order, node))
     for index, value in enumerate(node.inputs[1:], 1):
         if value is not None:
             node.replace_input_with(index, run.want(value, identity(run.rank(value)), node))
-    run.set(node.outputs[0], (1, 0, 2))
+    run.set(node.outputs[0], order)
+    return True
+
+
+def _sequence_order(run: LayoutPass, node: ir.Node, values: list[ir.Value], time_first: Order) -> Order:
+    """The order in which a node takes its sequences: the one that they are in, if the target has it."""
+    orders = [tuple(time_first[axis] for axis in order) for order in run.habits.sequences]
+    met = {run.at(value).order for value in values}
+    order = next((order for order in orders if met == {order}), orders[0])
+    if len(orders) > 1:
+        node.metadata_props[BATCH_FIRST] = "1" if order != time_first else ""
+    return order
+
+
+def _multihead(run: LayoutPass, node: ir.Node) -> bool:
+    """Queries, keys and values are (batch, time, features), and where the target has that also (time, batch, …)."""
+    if len(run.habits.sequences) < 2:
+        return False
+    sequences = [value for value in node.inputs[:3] if value is not None]
+    order = (1, 0, 2) if all(run.at(value).order == (1, 0, 2) for value in sequences) else (0, 1, 2)
+    node.metadata_props[BATCH_FIRST] = "1" if order == (0, 1, 2) else ""
+    for index, value in enumerate(node.inputs):
+        if value is not None:
+            wanted = order if index < 3 else identity(run.rank(value))
+            node.replace_input_with(index, run.want(value, wanted, node))
+    run.set(node.outputs[0], order)
     return True
 
 
@@ -246,6 +272,7 @@ HANDLERS: dict[str, Callable[[LayoutPass, ir.Node], bool]] = {
     "porter::LSTM": _recurrent,
     "porter::GRU": _recurrent,
     "porter::RNN": _recurrent,
+    "porter::MultiHeadAttention": _multihead,
     "If": boundaries.branches,
     "porter::Loop": boundaries.loop,
     "Scan": boundaries.scan,

@@ -15,7 +15,20 @@ def with_rules() -> tuple[str, ...]:
     return tuple(module.name for module in pkgutil.iter_modules(__path__) if module.ispkg)
 
 
-def coverage(target: str) -> list[dict[str, Any]]:
+def target(name: str) -> Any:
+    """The package of a target, with `load()` (its table), `dialect_for(package)` and its folder of helpers.
+
+    Raises:
+        UnsupportedError: there is no table for the target.
+    """
+    import importlib
+
+    if name not in with_rules():
+        raise UnsupportedError(f"there are no rules for {name!r}; there are for {', '.join(with_rules())}")
+    return importlib.import_module(f"{__name__}.{name}")
+
+
+def coverage(name: str) -> list[dict[str, Any]]:
     """One row for each operator that a target's rules write, read from the rules themselves.
 
     Rows hold `operator`, `since` (the operator's version), `layout` (how it stands to a permutation of axes), `inputs`,
@@ -24,15 +37,11 @@ def coverage(target: str) -> list[dict[str, Any]]:
     Raises:
         UnsupportedError: there is no table for the target.
     """
-    import importlib
-
     import onnx
 
     from porter.converters.opset import OPSET
 
-    if target not in with_rules():
-        raise UnsupportedError(f"there are no rules for {target!r}; there are for {', '.join(with_rules())}")
-    table = importlib.import_module(f"{__name__}.{target}").load()
+    table = target(name).load()
     rows = []
     for (domain, op), rules in sorted(table.rules.items()):
         stance = rules[0].stance
@@ -53,7 +62,7 @@ def coverage(target: str) -> list[dict[str, Any]]:
 
 
 # What a rule may ask of a node besides its attributes.
-_FACTS = ("op", "out", "outs", "training_facts", "channel_axis")
+_FACTS = ("op", "out", "outs", "training_facts", "channel_axis", "batch_first")
 
 
 def _merged(lists: typing.Iterable[list[str]]) -> list[str]:

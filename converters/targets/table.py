@@ -22,14 +22,14 @@ from porter.converters.codegen.functions import Function
 from porter.converters.codegen.nodes import Expr, Ref, Size, Weight
 from porter.converters.graph.axes import Kind, Stance
 from porter.converters.graph.canonical import constant_of
-from porter.converters.graph.orders import CHANNEL_AXIS
+from porter.converters.graph.orders import BATCH_FIRST, CHANNEL_AXIS, Habits
 from porter.converters.numbers import shortest
 from porter.converters.opset import OPSET, TRAINING
 from porter.converters.registry import register
 from porter.converters.targets import types
 
 # Keyword-only parameters that are no attributes: facts about the node.
-_RESERVED = {"op", "out", "outs", "training_facts", "channel_axis"}
+_RESERVED = {"op", "out", "outs", "training_facts", "channel_axis", "batch_first"}
 
 
 @dataclass(frozen=True)
@@ -63,8 +63,9 @@ class CannotBind(Exception):
 class Target:
     """The rules of one target framework."""
 
-    def __init__(self, name: str) -> None:
+    def __init__(self, name: str, habits: Habits) -> None:
         self.name = name
+        self.habits = habits
         self.rules: dict[tuple[str, str], list[Rule]] = {}
 
     def __call__(
@@ -172,6 +173,7 @@ def _keywords(rule: Rule, node: ir.Node, known: Binding) -> dict[str, Any]:
         "outs": [Ref(value) for value in node.outputs],
         "training_facts": json.loads(node.metadata_props.get(TRAINING, "{}")),
         "channel_axis": int(node.metadata_props.get(CHANNEL_AXIS, "1")),
+        "batch_first": bool(node.metadata_props.get(BATCH_FIRST, "1")),
     }
     names = {name for name, _, _ in rule.keywords}
     kwargs = {name: facts[name] for name in names & set(facts)}

@@ -2,9 +2,18 @@
 
 from __future__ import annotations
 
+from porter.converters.codegen.dialect import Dialect
+from porter.converters.graph.orders import CHANNELS_LAST
 from porter.converters.targets.table import Target
 
-keras_op = Target("keras")
+keras_op = Target("keras", CHANNELS_LAST)
+
+
+def dialect_for(package: str) -> Dialect:
+    """How Keras code is written; `package` is what the classes are registered under."""
+    from porter.converters.targets.keras.dialect import KerasDialect
+
+    return KerasDialect(package)
 
 
 def load() -> Target:

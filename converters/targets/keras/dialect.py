@@ -12,15 +12,20 @@ import numpy as np
 import onnx_ir as ir
 
 from porter.converters.codegen.body import Body
-from porter.converters.codegen.nodes import Call, Expr, Literal, Verbatim, call
+from porter.converters.codegen.dialect import Steps
+from porter.converters.codegen.helpers import library
+from porter.converters.codegen.module import Module, frozen_paths
+from porter.converters.codegen.nodes import Call, Expr, Literal, Verbatim, Weight, call
 from porter.converters.codegen.normal import Construct
 from porter.converters.codegen.printer import literal
 from porter.converters.codegen.unify import Template
 from porter.converters.numbers import shortest
+from porter.converters.targets.keras.module import module_text
 from porter.converters.targets.keras.padding import explicit_padding, padding_everywhere
 from porter.converters.targets.keras.sequential import layer_of
 from porter.converters.targets.keras.unjitted import unjitted
 
+HELPERS = f"{__package__}.helpers"
 _POSITIONAL = {
     "Conv": 2, "Depthwise": 1, "Dense": 1, "Dropout": 1, "SpatialDropout": 1, "Embedding": 2, "MaxPooling": 1,
     "AveragePooling": 1, "LSTM": 1, "GRU": 1, "SimpleRNN": 1, "ZeroPadding": 1, "Cropping": 1, "UpSampling": 1,
@@ -43,13 +48,15 @@ class KerasDialect:
     """Names and habits of Keras 3 code."""
 
     name = "keras"
-    method = "call"
-    shape = "ops.shape"
+    sequential = "keras.Sequential"
+    appends = "add"
+    statistics = frozenset({"moving_mean", "moving_variance"})
+    functions_as_layers: tuple[bool, ...] = (False, True)
     collapsible = frozenset({"kernel_size", "strides", "pool_size", "dilation_rate", "size", "padding", "cropping"})
 
-    def __init__(self, package: str, helpers: frozenset[str]) -> None:
+    def __init__(self, package: str) -> None:
         self.package = package
-        self.helpers = helpers
+        self.helpers = frozenset(library(HELPERS))
 
     @property
     def reserved(self) -> frozenset[str]:
@@ -78,13 +85,28 @@ class KerasDialect:
     def as_layer(self, expr: Expr, value: Expr) -> Construct | None:
         return layer_of(expr, value)
 
-    def variable(self, name: str, shape: Sequence[int], dtype: ir.DataType, *, trainable: bool) -> Construct:
-        kwargs: list[tuple[str, Expr]] = [("name", Literal(name)), ("shape", Literal(tuple(shape)))]
-        if dtype not in (ir.DataType.FLOAT, ir.DataType.DOUBLE):
-            kwargs.append(("dtype", Literal(_dtype(dtype))))
-        if not trainable:
+    def size(self, value: str, axis: int) -> str:
+        return f"ops.shape({value})[{axis}]"
+
+    def chain(self, steps: Steps) -> str:
+        return f"keras.Sequential({steps.whole})"
+
+    def listed(self, items: str) -> str:
+        return items
+
+    def assigned(self, target: str, definition: Expr, text: str) -> str:
+        return f"{target} = {text}"
+
+    def in_source(self, weight: Weight) -> bool:
+        return False
+
+    def variable(self, name: str, weight: Weight) -> Construct:
+        kwargs: list[tuple[str, Expr]] = [("name", Literal(name)), ("shape", Literal(tuple(weight.shape)))]
+        if weight.dtype not in (ir.DataType.FLOAT, ir.DataType.DOUBLE):
+            kwargs.append(("dtype", Literal(_dtype(weight.dtype))))
+        if not weight.trainable or weight.kind != "parameter":
             kwargs += [("initializer", Literal("zeros")), ("trainable", Literal(False))]
-        elif len(shape) <= 1:  # scales and shifts, which Keras would draw at random
+        elif weight.rank <= 1:  # scales and shifts, which Keras would draw at random
             kwargs.append(("initializer", Literal("ones" if name in _SCALES else "zeros")))
         return Construct("self.add_weight", tuple(kwargs))
 
@@ -150,12 +172,15 @@ class KerasDialect:
             return []
         return ["def call(self, x):", "    for layer in self.layers:", "        x = layer(x)", "    return x"]
 
-    def constructor_header(self, arguments: list[str], steps: str) -> list[str]:
+    def constructor_header(self, arguments: list[str], steps: Steps | None) -> list[str]:
         return [
             f"def __init__({', '.join(['self', *arguments, '**kwargs'])}):",
             "    super().__init__(**kwargs)",
-            *([f"    self.layers = {steps}"] if steps else []),
+            *([f"    self.layers = {steps.whole}"] if steps else []),
         ]
+
+    def freezing(self, paths: Sequence[str]) -> list[str]:
+        return []  # the variables are not made yet
 
     def method_header(self, arguments: list[str], *, training: bool, root: bool) -> list[str]:
         """Keras hands `training` on to every layer; fit() gives it only to a model that takes it."""
@@ -173,6 +198,9 @@ class KerasDialect:
                 f"        return self.call(*{arguments[0]})",
             ]
         return lines
+
+    def module_text(self, module: Module) -> str:
+        return module_text(module, frozen_paths(module.variables, self.statistics), self.statistics)
 
 
 def _counted(value: np.ndarray, dtype: ir.DataType) -> Expr | None:

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 
+from porter.converters.codegen.module import Input, Module, docstring
+from porter.converters.codegen.nodes import Apply, Expr, Ref, walk
 from porter.converters.codegen.printer import literal
 from porter.converters.targets.keras.fresh import initializer
 
@@ -78,16 +80,27 @@ def keras_input(spec: InputSpec) -> str:
     return f"keras.Input({shape}{dtype}, name={literal(spec.name)})"
 
 
-def module_text(
-    *,
-    doc: str,
-    classes: Sequence[str],
-    helpers: Sequence[str],
-    root: str,
-    inputs: Sequence[InputSpec],
-    fixed: Fixed = Fixed(),
-) -> str:
-    """The whole module, not yet formatted."""
+def _taken(given: Input) -> InputSpec:
+    counted = not given.dtype.startswith("float") and not _only_looked_up(given)
+    return InputSpec(given.name, given.shape, given.dtype, counted)
+
+
+def _only_looked_up(given: Input) -> bool:
+    """Whether only Embedding layers read an input."""
+    parts = [part for statement in given.readers for part in walk(statement.expr)]
+    looked_up = [part.args[0] for part in parts if isinstance(part, Apply) and part.layer.cls == "Embedding"]
+    return sum(_is(part, given) for part in looked_up) == sum(_is(part, given) for part in parts)
+
+
+def _is(expr: Expr, given: Input) -> bool:
+    return isinstance(expr, Ref) and expr.value is given.value
+
+
+def module_text(module: Module, frozen: tuple[str, ...], statistics: Collection[str]) -> str:
+    """The whole module, not yet formatted; `frozen` are the attribute paths of what the source froze."""
+    inputs = [_taken(given) for given in module.inputs]
+    fixed = Fixed(frozen, any(not v.weight.trainable and v.slot not in statistics for v in module.variables))
+    classes = module.classes
     # Of a model's own class Keras knows shapes alone: it rebuilds and exports it as if it took floats.
     several = len(inputs) > 1 or not inputs[0].dtype.startswith("float")
     create = _creation(inputs, fixed, several=several)
@@ -97,11 +110,11 @@ def module_text(
         *([_EXPORT] if several else []),
     ]
     classes = [*classes[:-1], "\n".join([classes[-1].rstrip(), *methods])]
-    frozen = [f"# Not trained by the source (requires_grad=False).\nFROZEN = {literal(fixed.frozen)}"]
-    body = "\n\n\n".join([*(frozen if fixed.frozen else []), *helpers, *classes])
+    listed = [f"# Not trained by the source (requires_grad=False).\nFROZEN = {literal(fixed.frozen)}"]
+    body = "\n\n\n".join([*(listed if fixed.frozen else []), *module.helpers, *classes])
     drawn = initializer(body)
     functions = [
-        _build(root, create.format(model="model"), drawn=bool(drawn), fixed=fixed.any),
+        _build(module.root, create.format(model="model"), drawn=bool(drawn), fixed=fixed.any),
         *([_create(inputs, several=several)] if fixed.frozen else []),
         *([_inputs(inputs)] if several else []),
         *([drawn] if drawn else []),
@@ -123,13 +136,7 @@ def module_text(
         line for line in plain if line.startswith("from")
     ]
     head = "\n".join([*imports, *ordered])
-    return f'"""{_plain(doc)}"""\n\n{head}\n\n\n{text}'
-
-
-def _plain(doc: str) -> str:
-    """Text as a docstring may hold it: it has names that come from a model, and nothing in them may end the string."""
-    line = "".join(c if c.isprintable() else " " for c in doc).replace("\\", "\\\\").replace('"', "'")
-    return " ".join(line.split())
+    return f"{docstring(module.doc)}\n\n{head}\n\n\n{text}"
 
 
 def _creation(inputs: Sequence[InputSpec], fixed: Fixed, *, several: bool) -> str:
