@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
+import numpy as np
 import onnx_ir as ir
 
 from porter.converters import weights as wx
@@ -92,7 +93,17 @@ class BodyBuilder:
         for item in flattened(self.context, self.call.items):
             self.item(item)
         self.body.outputs = [self.number(value) for value in outputs]
+        self.make_tensors(self.body.lines, outputs)
         return self.body
+
+    def make_tensors(self, lines: list[Line], results: list[ir.Value]) -> None:
+        """What is returned and is a mere number becomes a tensor of its type."""
+        values = {self.numbers[value]: value for value in results if value in self.numbers}
+        for index, line in enumerate(lines):
+            value = values.get(line.outputs[0]) if isinstance(line.expr, Literal) else None
+            if value is not None and value.dtype is not None and isinstance(line.expr, Literal):
+                array = np.asarray(line.expr.value, value.dtype.numpy())
+                lines[index] = replace(line, expr=self.context.dialect.array(array, value.dtype))
 
     def item(self, item: Statement | Call) -> None:
         """Write one item of a call."""
