@@ -6,9 +6,10 @@ import itertools
 import re
 from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
+import numpy as np
 import onnx_ir as ir
 
 from porter.converters import weights as wx
@@ -101,6 +102,7 @@ class BodyBuilder:
             if value in self.context.weights and value not in self.numbers:
                 self._define([value], self._given_out(self.context.weights[value]), [])
         self.body.outputs = [self.number(value) for value in outputs]
+        self.make_tensors(self.body.lines, outputs)
         keys = self.context.modules.get(self.call.path, {}).get("returns", [])
         self.body.keys = keys if len(keys) == len(outputs) else []
         return self.body
@@ -108,6 +110,15 @@ class BodyBuilder:
     def _given_out(self, weight: Weight) -> Expr:
         """A parameter or constant that the module returns as it is."""
         return self._array(weight) or self.context.dialect.structural("tensor", self.access(weight.expr, weight))
+
+    def make_tensors(self, lines: list[Line], results: list[ir.Value]) -> None:
+        """What is returned and is a mere number becomes a tensor of its type."""
+        values = {self.numbers[value]: value for value in results if value in self.numbers}
+        for index, line in enumerate(lines):
+            value = values.get(line.outputs[0]) if isinstance(line.expr, Literal) else None
+            if value is not None and value.dtype is not None and isinstance(line.expr, Literal):
+                array = np.asarray(line.expr.value, value.dtype.numpy())
+                lines[index] = replace(line, expr=self.context.dialect.array(array, value.dtype))
 
     def item(self, item: Statement | Call) -> None:
         """Write one item of a call."""

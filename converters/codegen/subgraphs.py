@@ -3,10 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
-
-import numpy as np
 
 from porter.converters.codegen.functions import Function, reads
 from porter.converters.codegen.identifiers import identifier
@@ -43,12 +41,7 @@ def block(builder: BodyBuilder, function: Function, statement: Statement) -> Blo
             function.result,
             lambda part: builder.tensor(part.value) if isinstance(part, Ref) else builder.localized(part, statement),
         )
-    values = {builder.numbers[value]: value for value in reads(function.result) if value in builder.numbers}
-    for index, line in enumerate(lines):
-        value = values.get(line.outputs[0]) if isinstance(line.expr, Literal) else None
-        if value is not None and value.dtype is not None:
-            array = np.asarray(line.expr.value, value.dtype.numpy())
-            lines[index] = replace(line, expr=builder.context.dialect.array(array, value.dtype))
+    builder.make_tensors(lines, list(reads(function.result)))
     like = tuple(builder.numbers.get(one.value) if isinstance(one, Ref) else None for one in function.like)
     return Block(function.name, tuple(parameters), tuple(lines), result, function.names, like)
 

@@ -6,6 +6,7 @@ initial value's; a size that the body changes becomes unknown, until nothing cha
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
 
 import onnx_ir as ir
@@ -85,7 +86,7 @@ def _meet(formal: ir.Value, result: ir.Value) -> bool:
     """Forget the sizes of `formal` that a turn changes; whether there were any."""
     if formal.shape is None or result.shape is None or len(formal.shape) != len(result.shape):
         return False
-    unknown = f"{formal.name}_size"
+    unknown = re.sub(r"\W", "_", f"{formal.name}_size")
     sizes = [
         old if old == new or str(getattr(old, "value", old)).startswith(unknown) else f"{unknown}{axis}"
         for axis, (old, new) in enumerate(zip(formal.shape, result.shape, strict=True))

@@ -18,6 +18,7 @@ from porter.converters.graph.nesting import everywhere, passed_on, replace_resul
 
 _OPERATORS = {"SequenceConstruct", "SequenceEmpty", "SequenceInsert", "SequenceErase", "SequenceAt", "SequenceLength"}
 _OPERATORS |= {"SplitToSequence", "ConcatFromSequence"}
+_MAKERS = {"SequenceConstruct", "SequenceEmpty", "SequenceInsert", "SequenceErase", "SplitToSequence"}
 
 
 @dataclass(frozen=True)
@@ -37,10 +38,37 @@ def is_sequence(value: ir.Value | None) -> bool:
     return value is not None and isinstance(value.type, ir.SequenceType)
 
 
+def _mark(graph: ir.Graph) -> None:
+    """Say of every sequence that it is one: ONNX's inference does not reach all of them."""
+
+    def mark(value: ir.Value, source: ir.Value | None) -> None:
+        if not is_sequence(value):
+            dtype = source.dtype if source is not None and source.dtype is not None else ir.DataType.FLOAT
+            value.type = ir.SequenceType(ir.TensorType(dtype))
+            value.shape = None
+
+    for node in graph:
+        bodies = list(subgraphs(node).values())
+        if node.op_type == "Loop":
+            for value, formal in zip(node.inputs[2:], bodies[0].inputs[2:], strict=True):
+                if is_sequence(value):
+                    mark(formal, value)
+        for body in bodies:
+            _mark(body)
+        offset = 1 if node.op_type == "Loop" else 0  # a loop's body gives its condition first
+        for body in bodies:
+            for result, out in zip(list(body.outputs)[offset:], node.outputs, strict=False):
+                if is_sequence(result):
+                    mark(out, result)
+        if node.op_type in _MAKERS or (node.op_type == "Identity" and is_sequence(node.inputs[0])):
+            mark(node.outputs[0], node.inputs[0] if node.inputs else None)
+
+
 def dissolve_sequences(model: ir.Model) -> bool:
     """Rewrite in place what is known of sequences; whether there was any."""
     if not any(node.op_type in _OPERATORS for node in everywhere(model.graph)):
         return False
+    _mark(model.graph)
     run = Dissolver(model)
     run.visit(model.graph)
     run.outputs()
