@@ -338,9 +338,7 @@ def _with_lists(body: Body, lengths: dict[str, int]) -> Body:
                     body.definitions.get((head, i), Literal(None))
                     for i in range(max(int(p[1]) for p in body.definitions if len(p) == 2 and p[0] == head) + 1)
                 ]
-                parts = compressed(items)
-                whole = len(parts) == 1 and isinstance(parts[0], Repeat)
-                definitions[(head,)] = parts[0] if whole else Items(tuple(parts), "[]")
+                definitions[(head,)] = Items(tuple(compressed(items)), "[]")
         else:
             definitions[path] = definition
     body.definitions = definitions

@@ -12,6 +12,7 @@ from porter.converters.codegen.identifiers import singular
 from porter.converters.codegen.nodes import Binary, Call, Expr, Index, Items, Literal, Slice, Unary, Verbatim
 from porter.converters.codegen.normal import (
     MISSING,
+    SEQUENTIAL,
     Attribute,
     Block,
     Choice,
@@ -99,6 +100,8 @@ class Printer:
                 return self.construct(expr)
             case Call(func=func, args=args, kwargs=kwargs):
                 return self._call(func, args, kwargs)
+            case Items(items=(Repeat() as only,), brackets="[]"):
+                return f"[{self._repeated(only)}]"
             case Items(items=items, brackets=brackets):
                 inner = ", ".join(self.text(item) for item in items)
                 comma = "," if len(items) == 1 and brackets == "()" else ""
@@ -118,9 +121,12 @@ class Printer:
                 return self._wrapped(f"{self.text(then)} if {flag} else {self.text(otherwise)}", 1, parent)
             case Some(flag=flag, items=items):
                 return f"*([{', '.join(self.text(item) for item in items)}] if {flag} else [])"
-            case Repeat(item=item, count=count):
-                return f"[{self.text(item)} for _ in range({self.text(count)})]"
+            case Repeat():
+                return f"*({self._repeated(expr)})"
         raise AssertionError(f"{type(expr).__name__} has no text")
+
+    def _repeated(self, expr: Repeat) -> str:
+        return f"{self.text(expr.item)} for _ in range({self.text(expr.count)})"
 
     @staticmethod
     def _wrapped(text: str, own: int, parent: int) -> str:
@@ -162,6 +168,8 @@ class Printer:
 
     def construct(self, expr: Construct) -> str:
         """A constructor call: leading arguments by position, defaults left out, (3, 3) as 3."""
+        if expr.cls == SEQUENTIAL:
+            return self.dialect.sequential(self.text(dict(expr.kwargs)["layers"]))
         own = self.classes.get(expr.cls)
         if own is not None:
             order = [argument.name for argument in own]

@@ -23,7 +23,6 @@ from porter.converters.codegen.normal import (
     Local,
     Loop,
     Parameter,
-    Repeat,
     SizeOf,
 )
 from porter.converters.codegen.printer import Printer, literal
@@ -69,7 +68,7 @@ class ClassWriter:
         ]
         printer = Printer(self.dialect, lambda number: f"value{number}", classes=self.classes)
         steps = self.template.body.definitions.get(())
-        chain = self._definition(printer, steps) if steps is not None else ""
+        chain = printer.text(steps) if steps is not None else ""
         lines = self.dialect.constructor_header(arguments, chain)
         read = self._read_by_method()
         lines += [
@@ -87,10 +86,8 @@ class ClassWriter:
         """The statements that make one attribute."""
         flag = self.template.optional.get(path)
         if flag is None:
-            return self._in_loops(printer, target, definition) or [
-                f"{target} = {self._definition(printer, definition)}"
-            ]
-        text = self._definition(printer, definition)
+            return self._in_loops(printer, target, definition) or [f"{target} = {printer.text(definition)}"]
+        text = printer.text(definition)
         wrapped = f"({text})" if isinstance(definition, Choice) else text
         whole = f"{target} = {wrapped} if {flag} else None"
         return [whole] if len(whole) < _LONG else [f"{target} = None", f"if {flag}:", f"    {target} = {text}"]
@@ -105,7 +102,7 @@ class ClassWriter:
         if parts is None:
             return []
         first = next(index for index, part in enumerate(parts) if isinstance(part, Series))
-        lead = self._definition(printer, Items(tuple(parts[:first]), "[]")) if first or not sequential else ""
+        lead = printer.text(Items(tuple(parts[:first]), "[]")) if first or not sequential else ""
         made = self.dialect.sequential(lead) if sequential else self.dialect.layer_list(lead)
         add = self.dialect.add if sequential else "append"
         return [f"{target} = {made}", *self._added(printer, f"{target}.{add}", parts[first:])]
@@ -114,7 +111,7 @@ class ClassWriter:
         lines = []
         for part in parts:
             if not isinstance(part, Series):
-                lines.append(f"{add}({self._definition(printer, part)})")
+                lines.append(f"{add}({printer.text(part)})")
                 continue
             rows = printer.text(part.rows)
             over = f"{', '.join(part.names)} in {rows}" if part.names else f"_ in range({rows})"
@@ -126,29 +123,6 @@ class ClassWriter:
         parts = [part for line in self.template.body.lines for part in walk(line.expr)]
         own = {part.name.removeprefix("self.") for part in parts if isinstance(part, Parameter)}
         return own | {str(part.path[0]) for part in parts if isinstance(part, IfPresent)}
-
-    def _definition(self, printer: Printer, definition: Expr) -> str:
-        if isinstance(definition, Construct) and definition.cls == SEQUENTIAL:
-            layers = dict(definition.kwargs)["layers"]
-            assert isinstance(layers, Items)
-            return self.dialect.sequential(self._definition(printer, layers))
-        if isinstance(definition, Items) and definition.brackets == "[]":
-            if len(definition.items) == 1 and isinstance(definition.items[0], Repeat):
-                return self._definition(printer, definition.items[0])
-            return f"[{', '.join(self._items(printer, definition))}]"
-        if isinstance(definition, Repeat):
-            return f"[{self._definition(printer, definition.item)} for _ in range({printer.text(definition.count)})]"
-        return printer.text(definition)
-
-    def _items(self, printer: Printer, items: Items) -> list[str]:
-        texts = []
-        for item in items.items:
-            text = self._definition(printer, item.item) if isinstance(item, Repeat) else self._definition(printer, item)
-            if isinstance(item, Repeat):
-                several = f"({text} for _ in range({printer.text(item.count)}))"
-                text = f"*{several}"
-            texts.append(text)
-        return texts
 
     # ---- call ----
 
