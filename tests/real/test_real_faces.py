@@ -1,9 +1,8 @@
 """A true pair: facenet-pytorch (PyTorch) and mtcnn (Keras) ship the same three networks, so a port of one is the other.
 
-What differs between the packages: mtcnn names layers that give the same output otherwise; where both read a 3 x 3 image
-column by column into a matrix (as the Caffe originals did: a transpose before it is flattened), the port reads it row by
-row, and the rows of that matrix are in that order. Both take images as (value - 127.5) / 128, return boxes, landmarks
-and probabilities in this order, and mean the same by them.
+Both take images as (value - 127.5) / 128 and return boxes, landmarks and probabilities in this order. What differs:
+some layers have other names; and where both read a 3 x 3 image column by column (a transpose before it is flattened, as
+in the Caffe originals), the port reads it row by row, and the rows of the matrix behind it are in that order.
 """
 
 from __future__ import annotations
