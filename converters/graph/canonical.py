@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 import numpy as np
 import onnx
 import onnx_ir as ir
@@ -26,11 +28,11 @@ def canonicalize(model: ir.Model) -> ir.Model:
     common.LiftConstantsToInitializersPass(lift_all_constants=True, size_limit=0)(model)
     common.LiftSubgraphInitializersToMainGraphPass()(model)
     common.AddDefaultAttributesPass()(model)
+    for graph in graphs(model.graph):
+        _drop_noops(graph)
     fold_constants(model.graph)
     infer_shapes(model)
     _explicit_axes(model.graph)
-    for graph in graphs(model.graph):
-        _drop_identities(graph)
     common.RemoveUnusedNodesPass()(model)
     return model
 
@@ -103,14 +105,55 @@ def infer_shapes(model: ir.Model) -> None:
     common.ShapeInferencePass(check_type=False, strict_mode=False, data_prop=True)(model)
 
 
-def _drop_identities(graph: ir.Graph) -> None:
+def _drop_noops(graph: ir.Graph) -> None:
+    """What tracing leaves of `x + 0`, `True & x` or a reshape to the shape there was; what a graph returns is kept."""
     for node in list(graph):
-        kept = node.outputs[0].is_graph_output() or TRAINING in node.metadata_props
-        if node.op_type == "Identity" and not kept:
-            source = node.inputs[0]
-            assert source is not None
-            ir.convenience.replace_all_uses_with(node.outputs[0], source)
-            graph.remove(node, safe=True)
+        operand = _OPERANDS[node.op_type](node) if node.op_type in _OPERANDS and not node.domain else None
+        if operand is None or node.outputs[0].is_graph_output() or TRAINING in node.metadata_props:
+            continue
+        ir.convenience.replace_all_uses_with(node.outputs[0], operand)
+        graph.remove(node, safe=True)
+
+
+def _identity(node: ir.Node) -> ir.Value | None:
+    return node.inputs[0]
+
+
+def _reshaped(node: ir.Node) -> ir.Value | None:
+    """Same sizes by number or by symbol; a size without a name is equal to nothing."""
+    return node.inputs[0] if _sizes(node.inputs[0]) == _sizes(node.outputs[0]) is not None else None
+
+
+def _sizes(value: ir.Value | None) -> list[int | str] | None:
+    if value is None or value.shape is None:
+        return None
+    sizes = [size if isinstance(size, int) else size.value for size in value.shape]
+    return None if None in sizes else sizes
+
+
+def _neutral(kinds: Callable[[ir.DataType], bool], element: int) -> Callable[[ir.Node], ir.Value | None]:
+    """A rule for operators with a neutral element: a number of the author's, never a parameter or a table."""
+
+    def operand(node: ir.Node) -> ir.Value | None:
+        for value, other in (node.inputs, reversed(node.inputs)):
+            constant = constant_of(other)
+            if constant is None or constant.size != 1 or constant.item() != element or value is None:
+                continue
+            # Floats are left alone: -0.0 + 0 is 0.0.
+            if value.dtype is not None and kinds(value.dtype) and _sizes(value) == _sizes(node.outputs[0]) is not None:
+                return value
+        return None
+
+    return operand
+
+
+_OPERANDS: dict[str, Callable[[ir.Node], ir.Value | None]] = {
+    "Identity": _identity,
+    "Reshape": _reshaped,
+    "Expand": _reshaped,
+    "Add": _neutral(lambda dtype: dtype.is_integer(), 0),
+    "And": _neutral(lambda dtype: dtype == ir.DataType.BOOL, 1),
+}
 
 
 def _explicit_axes(graph: ir.Graph) -> None:

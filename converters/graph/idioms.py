@@ -126,6 +126,37 @@ def _reduced_away(graph: ir.Graph, node: ir.Node) -> None:
     graph.remove(node, safe=True)
 
 
+def _seen_at_all(graph: ir.Graph, node: ir.Node) -> None:
+    """Zeros where a mask lets a query see no key at all: what attention gives in every target."""
+    seen, attention, zero = node.inputs[0], _only_use(node.inputs[1], "Attention"), constant_of(node.inputs[2])
+    if attention is None or zero is None or zero.any() or len(attention.inputs) < 4:
+        return
+    mask = attention.inputs[3]
+    for step in ("Cast", "ReduceMax", "Cast"):
+        maker = _only_use(seen, step)
+        if maker is None or (step == "ReduceMax" and not _keeps_last_axis(maker)):
+            return
+        seen = maker.inputs[0]
+    compared = seen.producer() if seen is not None else None
+    if seen is mask or (compared is not None and _above_minus_infinity(compared, mask)):
+        out = attention.outputs[0]
+        ir.convenience.replace_all_uses_with(node.outputs[0], out, replace_graph_outputs=True)
+        graph.remove(node, safe=True)
+
+
+def _keeps_last_axis(reduction: ir.Node) -> bool:
+    """Whether it reduces the last axis to a length of 1."""
+    axes, value = constant_of(reduction.inputs[1]) if len(reduction.inputs) > 1 else None, reduction.inputs[0]
+    rank = len(value.shape) if value is not None and value.shape is not None else 0
+    last = axes is not None and [int(axis) for axis in axes.reshape(-1)] in ([-1], [rank - 1])
+    return last and bool(reduction.attributes.get_int("keepdims", 1))
+
+
+def _above_minus_infinity(node: ir.Node, mask: ir.Value | None) -> bool:
+    least = constant_of(node.inputs[1]) if node.op_type == "Greater" else None
+    return least is not None and node.inputs[0] is mask and bool((least == float("-inf")).all())
+
+
 def _home(node: ir.Node) -> list:
     """The calls around a node that have classes of their own: one of the library's layers has none."""
     scope = json.loads(node.metadata_props.get(SCOPE, "[]"))
@@ -140,4 +171,5 @@ _REWRITES: dict[str, Callable[[ir.Graph, ir.Node], None]] = {
     "Not": _not_equal,
     "Reshape": _reduced_away,
     "Squeeze": _reduced_away,
+    "Where": _seen_at_all,
 }

@@ -56,6 +56,8 @@ def max_pool(
         )
     if over.padding and not over.dilated and not any(overhang):
         return _pooled("Max", x, over, over.padding)
+    if over.hangs_over_as_same(x.shape, overhang):
+        return _pooled("Max", x, over, "same")
     if over.same:
         padded, over = padded_same(x, over, least)
     else:
@@ -94,7 +96,7 @@ def average_pool(
     simple = not over.dilated and not any(overhang)
     if simple and over.padding == "valid":
         return _pooled("Average", x, over, "valid")
-    if simple and over.padding == "same" and not count_include_pad:
+    if (simple and over.padding == "same" and not count_include_pad) or over.hangs_over_as_same(x.shape, overhang):
         return _pooled("Average", x, over, "same")
     if over.same:
         return _same_average(x, over, bool(count_include_pad))

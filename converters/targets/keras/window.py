@@ -72,6 +72,21 @@ class Window:
             found.append(extra)
         return tuple(found)
 
+    def hangs_over_as_same(self, shape: tuple[int | str, ...], overhang: Ints) -> bool:
+        """Whether Keras' "same" pads just what `overhang` adds to an input that has no other padding.
+
+        At sizes that vary that is so for windows of two next to each other: "same" pads larger ones at both ends.
+        """
+        if self.same or self.dilated or any(self.pads) or not any(overhang):
+            return False
+        for size, stride, reach, more in zip(shape[1:-1], self.strides, self.reach, overhang, strict=True):
+            if not isinstance(size, int):
+                if not stride == reach <= 2:
+                    return False
+            elif max(0, (-(-size // stride) - 1) * stride + reach - size) != more or more > 1:
+                return False
+        return True
+
 
 def window(
     size: Ints,

@@ -95,6 +95,34 @@ def test_pools_are_written_as_people_write_them() -> None:
     assert 'layers.AveragePooling2D(3, strides=1, padding="same")' in source
 
 
+@pytest.mark.parametrize("kind", [MAX, AVERAGE])
+@pytest.mark.parametrize(
+    ("size", "stride", "lengths", "dynamic", "same"),
+    [
+        (2, 2, (9, 8), "auto", True),
+        (1, 1, (9, 8), "auto", False),  # nothing hangs over
+        (3, 3, (9, 8), "auto", False),  # a rest of one would be padded at both ends
+        (3, 2, (9, 8), "auto", False),
+        (3, 2, (22, 22), "none", True),
+        (3, 2, (22, 21), "none", False),  # nothing hangs over in the second axis, where "same" would pad
+        (3, 3, (8, 11), "none", True),
+        (3, 3, (7, 10), "none", False),
+        (2, 3, (10, 10), "none", True),
+        (2, 3, (9, 9), "none", False),  # a last window would start beyond the end
+        ((2, 1), (2, 1), (9, 8), "auto", True),
+        (4, 2, (9, 9), "none", False),
+    ],
+)
+def test_a_last_window_that_hangs_over_is_padding_of_keras_where_it_can_be(
+    kind: Any, size: Any, stride: Any, lengths: tuple[int, int], dynamic: str, same: bool
+) -> None:
+    height, width = lengths
+    others = [(-noise(2, 3, h, w).abs(),) for h, w in ((10, 13), (11, 12), (14, 7))] if dynamic == "auto" else []
+    pool = kind[2](size, stride, ceil_mode=True)
+    source = check_module(pool, -noise(2, 3, height, width).abs(), others=others, dynamic=dynamic)
+    assert ('padding="same"' in source) == same, source
+
+
 @pytest.mark.parametrize(("size", "bins"), [(12, 7), (13, 1), (13, 2), (13, 3), (13, 6), (12, 6)])
 @pytest.mark.parametrize("kind", [nn.AdaptiveAvgPool2d, nn.AdaptiveMaxPool2d])
 def test_adaptive_pool(size: int, bins: int, kind: Any) -> None:
