@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import itertools
-import re
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
@@ -34,7 +33,7 @@ from porter.converters.codegen.nodes import (
 from porter.converters.codegen.normal import Attribute, Construct, Invoke, Line, Local
 from porter.converters.codegen.scope_sizes import SizeFinder
 from porter.converters.codegen.signatures import argument_names, author_names, flattened, interface
-from porter.converters.codegen.stored import permuted_source, same_layer
+from porter.converters.codegen.stored import constant_path, permuted_source, same_layer
 from porter.converters.codegen.subgraphs import block
 from porter.converters.codegen.tree import Call, Statement
 from porter.converters.numbers import shortest
@@ -44,8 +43,6 @@ from porter.errors import UnsupportedError
 Path = tuple[str | int, ...]
 # Constants up to this many elements stand in the source; larger ones become variables.
 _LITERAL_LIMIT = 32
-# Names of constants that no author gave: lifted from the code, or folded.
-_NAMELESS = re.compile(r"constant_\d+|(c_)?_?lifted_.*|.*_folded")
 
 
 @dataclass
@@ -334,7 +331,7 @@ class BodyBuilder:
         key = self._held_key(expr, weight)
         held = self.context.held.get(key)
         if held is None:
-            path = self._constant_path(name) if weight.kind == "constant" else name
+            path = constant_path(self.context, self.call.path, name) if weight.kind == "constant" else name
             self.context.held[key] = held = (path, "", expr)
         path, slot, stored = held
         if not within(path.rpartition(".")[0], self.call.path):
@@ -348,15 +345,6 @@ class BodyBuilder:
         """A parameter is held once; of a constant every class that reads it has its own."""
         (name,) = expr.sources()
         return f"{self.call.path}:{name}" if weight.kind == "constant" else name
-
-    def _constant_path(self, name: str) -> str:
-        """Where this class holds a constant: under the name of the buffer that it is, if it is one of the author's."""
-        module, _, last = name.rpartition(".")
-        stem = "constant" if module not in self.context.modules or _NAMELESS.fullmatch(last) else last
-        lead = f"{self.call.path}." if self.call.path else ""
-        taken = {path for path, _, _ in self.context.held.values()}
-        numbered = (f"{stem}_{number}" for number in itertools.count(2))
-        return next(lead + each for each in itertools.chain([stem], numbered) if lead + each not in taken)
 
     def _held_attribute(self, path: str, slot: str, stored: wx.WeightExpr, weight: Weight) -> Expr:
         if slot:
