@@ -17,7 +17,7 @@ from porter.converters.signature import as_array
 from porter.version import __version__
 
 if TYPE_CHECKING:
-    from porter.converters.frontends.torch import Converted
+    from porter.converters.frontends.converted import Converted
     from porter.converters.pipeline import Generated, ValueSpec
 
 _FORMAT = 1
