@@ -17,7 +17,7 @@ Dim = int | str
 def trace_sizes(model: Any, arguments: Any) -> tuple[Trace, dict[int, list[Dim]]]:
     """One trace, and {id of a tensor of it: its sizes, each a number or an expression}.
 
-    `arguments(which)` makes the symbolic arguments `(args, kwargs)` at the first (0) and at other sizes (1).
+    `arguments(which)` makes symbolic tensors, flat and as `(args, kwargs)`, at the first (0) and at other sizes (1).
 
     Raises:
         ExportError: the model cannot be traced, or a size that varies becomes a number in it.

@@ -32,15 +32,15 @@ class Interface:
     pack: Callable[[Sequence[Any]], tuple[tuple, dict[str, Any]]]
     dtypes: list[str]
 
-    def symbolic(self, which: int) -> tuple[tuple, dict[str, Any]]:
-        """Symbolic arguments, at the sizes of the examples (0) or with every size that varies doubled (1)."""
+    def symbolic(self, which: int) -> tuple[list[Any], tuple, dict[str, Any]]:
+        """Symbolic tensors, flat and as arguments: of the examples' sizes (0), or with all that vary doubled (1)."""
         tensors = []
         for array, axes, dtype in zip(self.arrays, self.axes, self.dtypes, strict=True):
             shape = [
                 Size(size * (1 + which), axes[axis]) if axis in axes else size for axis, size in enumerate(array.shape)
             ]
             tensors.append(internals.symbolic_tensor(tuple(shape), dtype))
-        return self.pack(tensors)
+        return (tensors, *self.pack(tensors))
 
 
 def interface(model: Any, inputs: Any, dynamic: Any) -> Interface:

@@ -28,20 +28,8 @@ Variable = keras_variables.Variable
 Symbolic = (keras.KerasTensor, Variable, Size)
 
 # Functions of the backend that make a tensor of sizes, numbers and constants alone.
-_CREATING = [
-    "arange",
-    "zeros",
-    "ones",
-    "full",
-    "eye",
-    "identity",
-    "tri",
-    "linspace",
-    "broadcast_to",
-    "tile",
-    "reshape",
-    "repeat",
-]
+_CREATING = ("arange", "zeros", "ones", "full", "eye", "identity", "tri", "linspace")
+_REARRANGING = ("broadcast_to", "tile", "reshape", "repeat")
 _DUNDERS = {
     "add": "add",
     "sub": "subtract",
@@ -233,7 +221,7 @@ def _keep_sizes(state: Recording, stack: ExitStack, take: Callable[..., Any]) ->
 
         _replace(stack, backend.numpy, name, create)
 
-    for name in _CREATING:
+    for name in _CREATING + _REARRANGING:
         creating(name)
 
 
@@ -249,6 +237,8 @@ def _refuse_chance(state: Recording, stack: ExitStack) -> None:
         return draw(self, *args, **kwargs)
 
     _replace(stack, SeedGenerator, "next", draws)
+    add_loss = keras.Layer.add_loss
+    _replace(stack, keras.Layer, "add_loss", lambda self, loss: None if state.active else add_loss(self, loss))
 
 
 def is_functional(model: Any) -> bool:
@@ -351,3 +341,33 @@ def called_in_inference(model: Any, args: tuple, kwargs: dict[str, Any]) -> Any:
     """What the model gives outside training."""
     mode = {"training": False} if "training" in inspect.signature(model.call).parameters else {}
     return model(*args, **kwargs, **mode)
+
+
+class _Operations:
+    """`keras.ops` in the form of a backend, which preprocessing layers compute with."""
+
+    def __init__(self) -> None:
+        self.numpy = self.core = self.nn = self.math = keras.ops
+        self.image, self.linalg = keras.ops.image, keras.ops.linalg
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(keras.ops, name)
+
+
+@contextmanager
+def computing_with_operations(layer: Any) -> Iterator[None]:
+    """A preprocessing layer, which calls a backend by itself, calling `keras.ops` instead."""
+    with ExitStack() as stack:
+        if "backend" in vars(layer):
+            _set(stack, layer, "backend", _Operations())
+        yield
+
+
+@contextmanager
+def without_attention_dropout(layer: Any) -> Iterator[None]:
+    """An attention layer that takes its way without Dropout, which is the same outside training."""
+    with ExitStack() as stack:
+        for name in ("_dropout", "dropout"):
+            if isinstance(vars(layer).get(name), float | int):
+                _set(stack, layer, name, 0.0)
+        yield

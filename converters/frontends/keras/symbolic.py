@@ -21,9 +21,6 @@ class Size(int):
         size.expression = expression
         return size
 
-    def __repr__(self) -> str:
-        return f"{self.expression}={int(self)}"
-
     def __deepcopy__(self, memo: Any) -> Size:
         return self
 

@@ -20,12 +20,13 @@ class Rule:
     """How one layer or operation is translated.
 
     `settings` are the constructor's that an operation's rule takes. A layer that `activates` ends with its activation
-    function, which its rule leaves to the function's own.
+    function, which its rule leaves to the function's own. `when` says which calls of a layer the rule is for.
     """
 
     function: Callable[..., Any]
     settings: tuple[str, ...] = ()
     activates: bool = False
+    when: Callable[..., bool] | None = None
 
 
 _layers: dict[str, Rule] = {}
@@ -33,12 +34,16 @@ _operations: dict[str, Rule] = {}
 _refused: dict[str, str] = {}
 
 
-def keras_layer(*names: str, activates: bool = False) -> Callable:
-    """Register a rule for layers of `keras.layers`; `activates` is for those that end with `layer.activation`."""
+def keras_layer(*names: str, activates: bool = False, when: Callable[..., bool] | None = None) -> Callable:
+    """Register a rule for layers of `keras.layers`.
+
+    `activates` is for those that end with `layer.activation`. `when(layer, *args, **kwargs)` says whether the rule is
+    for a call; other calls are what the layer's `call`, or its rewrite, does.
+    """
 
     def register(function: Callable) -> Callable:
         for name in names:
-            _add(_layers, name, Rule(function, activates=activates))
+            _add(_layers, name, Rule(function, activates=activates, when=when))
         return function
 
     return register
@@ -47,7 +52,8 @@ def keras_layer(*names: str, activates: bool = False) -> Callable:
 def keras_operation(*names: str) -> Callable:
     """Register a rule for operations, named by their classes: `Matmul` for `keras.ops.matmul`.
 
-    Keyword-only parameters are settings of the operation; `operation` asks for the operation itself.
+    Keyword-only parameters are settings of the operation; `operation` asks for the operation itself, `owner` for the
+    layer in whose call it stands.
     """
 
     def register(function: Callable) -> Callable:

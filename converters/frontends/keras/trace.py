@@ -86,8 +86,8 @@ class Trace:
 Marks = dict[tuple[int, int, int], str]
 
 
-def trace(model: Any, args: tuple, kwargs: dict[str, Any], marks: Marks | None = None) -> Trace:
-    """The calls that `model(*args, **kwargs)` makes in inference; tensors in the arguments are symbolic.
+def trace(model: Any, inputs: list[Tensor], args: tuple, kwargs: dict[str, Any], marks: Marks | None = None) -> Trace:
+    """The calls that `model(*args, **kwargs)` makes in inference; `inputs` are the symbolic tensors in the arguments.
 
     `marks` gives sizes names that varied in other traces although nothing said so:
     {(call, output, axis): symbol}.
@@ -95,22 +95,20 @@ def trace(model: Any, args: tuple, kwargs: dict[str, Any], marks: Marks | None =
     Raises:
         ExportError: the model does something with a tensor that is neither a layer nor an operation of Keras.
     """
-    return _Tracer(model, marks or {}).run(args, kwargs)
+    return _Tracer(model, marks or {}, inputs).run(args, kwargs)
 
 
 class _Tracer:
-    def __init__(self, model: Any, marks: Marks) -> None:
+    def __init__(self, model: Any, marks: Marks, inputs: list[Tensor]) -> None:
         self.model = model
         self.marks = marks
         self.paths = {id(layer): path for path, layer in layer_paths(model).items()} | {id(model): ""}
         self.numbers: Counter[str] = Counter()
         self.scopes: list[Scope] = []
         self.entered: list[int] = []  # ids of the layers whose call is running
-        self.result = Trace([])
+        self.result = Trace(inputs)
 
     def run(self, args: tuple, kwargs: dict[str, Any]) -> Trace:
-        leaves = internals.flat((args, kwargs))
-        self.result.inputs = [leaf for leaf in leaves if isinstance(leaf, Tensor)]
         with internals.recording(self._take) as self.state, warnings.catch_warnings():
             warnings.simplefilter("ignore")
             try:
@@ -133,6 +131,8 @@ class _Tracer:
 
     def _layer(self, layer: Any, args: tuple, kwargs: dict[str, Any]) -> Any:
         rule = table.find(layer)
+        if rule is not None and rule.when is not None and not rule.when(layer, *args, **kwargs):
+            rule = None
         with self._scope(layer) as scope:
             if isinstance(layer, keras.layers.InputLayer):
                 return layer.output
@@ -140,7 +140,8 @@ class _Tracer:
             if rewritten is not None:
                 outputs = rewritten(layer, *args, **kwargs)
             elif rule is None and (table.is_composite(layer)):
-                outputs = layer.call(*args, **kwargs)
+                with internals.computing_with_operations(layer):
+                    outputs = layer.call(*args, **kwargs)
             else:
                 outputs = self._leaf(layer, args, kwargs)
                 if rule is not None and rule.activates and layer.activation is not None:
@@ -166,7 +167,10 @@ class _Tracer:
     def _leaf(self, layer: Any, args: tuple, kwargs: dict[str, Any]) -> Any:
         with self.state.paused():
             plain_args, plain_kwargs = internals.mapped(_as_tensor, (args, kwargs))
-            outputs = layer.compute_output_spec(*plain_args, **plain_kwargs)
+            if isinstance(layer, keras.layers.EinsumDense):
+                outputs = _einsum_spec(layer, *plain_args)
+            else:
+                outputs = layer.compute_output_spec(*plain_args, **plain_kwargs)
         return self._written(layer, args, kwargs, outputs)
 
     def _operation(self, operation: Any, args: tuple, kwargs: dict[str, Any]) -> Any:
@@ -188,6 +192,8 @@ class _Tracer:
                 symbol = self.marks.get((len(self.result.calls), number, axis))
                 if symbol is not None:
                     internals.set_size(tensor, axis, Size(size, symbol))
+        if any(None in tensor.shape for tensor in internals.flat(outputs)):
+            raise ExportError(f"{type(subject).__name__} does not say the shape of its result: {outputs}")
         self.result.calls.append(Call(subject, args, kwargs, outputs, tuple(self.scopes), _frames()))
         return outputs
 
@@ -203,6 +209,16 @@ class _Tracer:
             "What a model calls must be layers and keras.ops functions: tf.* functions and numpy do not take the "
             "symbolic tensors that a model is traced with."
         )
+
+
+def _einsum_spec(layer: Any, x: Tensor) -> Tensor:
+    """The layer remembers sizes of when it was built; these are those of the call."""
+    inputs, _, output = layer.equation.replace(" ", "").partition("->")
+    first, kernel = inputs.split(",")
+    dots = "".join(chr(0x391 + axis) for axis in range(len(x.shape) - len(first) + 3))
+    sizes = dict(zip(kernel, layer.kernel.shape, strict=True))
+    sizes |= dict(zip(first.replace("...", dots), x.shape, strict=True))
+    return Tensor(tuple(sizes[letter] for letter in output.replace("...", dots)), layer.compute_dtype)
 
 
 def _as_tensor(leaf: Any) -> Any:

@@ -14,7 +14,7 @@ from porter.converters.frontends.keras import internals, table
 from porter.converters.frontends.keras.dims import Dim
 from porter.converters.frontends.keras.dtypes import from_keras
 from porter.converters.frontends.keras.modules import describe
-from porter.converters.frontends.keras.paths import camel, variable_names
+from porter.converters.frontends.keras.paths import camel, layer_paths, variable_names
 from porter.converters.frontends.keras.symbolic import Size
 from porter.converters.frontends.keras.trace import Call, Tensor, Trace
 from porter.converters.opset import HOLDS, KIND, MODULES, OPSET, ORIGIN, SCOPE, SIZE, SOURCE, TRAINABLE
@@ -41,6 +41,7 @@ class Translator:
         self.op = Builder()
         self.env: dict[int, ir.Value] = {}
         self.variables = variable_names(model)
+        self.layers = {"": model, **layer_paths(model)}
         self.trained = internals.trained_by_nature(model)
 
     def run(self) -> ir.Model:
@@ -130,6 +131,7 @@ class Translator:
     def _call(self, position: int, call: Call) -> None:
         tensors = internals.flat(call.outputs)
         self._stamp(position, call, tensors)
+        self.owner = self.layers.get(call.scopes[-1].path) if call.scopes else None
         first = len(self.op.nodes)
         args, kwargs = internals.mapped(self._argument, (call.args, call.kwargs))
         try:
@@ -165,8 +167,10 @@ class Translator:
             return rule.function(self.op, _Parameters(subject, self), *args, **kwargs)
         settings = {}
         for name in rule.settings:
-            value = subject if name == "operation" else getattr(subject, name)
-            settings[name] = value if name == "operation" else internals.mapped(self._argument, value)
+            if name in ("operation", "owner"):
+                settings[name] = subject if name == "operation" else self.owner
+            else:
+                settings[name] = internals.mapped(self._argument, getattr(subject, name))
         return rule.function(self.op, *args, **kwargs, **settings)
 
     def _define(self, tensor: Tensor, value: ir.Value, first: int, held: str) -> None:

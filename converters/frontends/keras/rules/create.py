@@ -103,10 +103,4 @@ def reshape(op: Builder, x: Any, newshape: Any) -> Value:
 
 @keras_creation("repeat")
 def repeat(op: Builder, x: Any, repeats: Any, axis: Any) -> Value:
-    x = in_dtype(op, x, op.dtype)
-    if not isinstance(repeats, Value):
-        return shapes.repeat(op, x, repeats=repeats, axis=axis)
-    axis = 0 if axis is None else axis
-    n = len(x.shape)
-    copies = op.Tile(op.Unsqueeze(x, [axis + 1]), op.vector([repeats if a == axis + 1 else 1 for a in range(n + 1)]))
-    return op.Reshape(copies, [-1 if a == axis else int(x.shape[a]) for a in range(n)])
+    return shapes.repeat(op, in_dtype(op, x, op.dtype), repeats=repeats, axis=axis)

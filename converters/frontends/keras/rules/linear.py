@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import string
 from typing import Any
 
@@ -25,8 +26,40 @@ def dense(op: Builder, layer: Any, inputs: Value) -> Value:
 
 @keras_layer("EinsumDense", activates=True)
 def einsum_dense(op: Builder, layer: Any, inputs: Value) -> Value:
-    product = op.Einsum(inputs, layer.kernel, equation=_equation(layer.equation))
-    return product if layer.bias is None else op.Add(product, layer.bias)
+    """A projection of the last axes is a matrix product with reshaped ends: what attention layers are made of."""
+    equation = _equation(layer.equation)
+    count = _projected(equation, rank(inputs))
+    if count is None:
+        product = op.Einsum(inputs, layer.kernel, equation=equation)
+        return product if layer.bias is None else op.Add(product, layer.bias)
+    sizes = [int(size) for size in layer.kernel.shape]
+    made, leading = sizes[count:], rank(inputs) - count
+    x = inputs if count == 1 else op.Reshape(inputs, [0] * leading + [math.prod(sizes[:count])])
+    matrix = layer.kernel
+    if len(sizes) != 2:
+        matrix = op.Reshape(matrix, [math.prod(sizes[:count]), math.prod(made)])
+        matrix.shape = ir.Shape([math.prod(sizes[:count]), math.prod(made)])
+    product = op.MatMul(x, matrix)
+    bias, whole = layer.bias, False
+    if bias is not None and list(bias.shape) == made:
+        vector = bias if len(made) == 1 else op.Reshape(bias, [math.prod(made)])
+        product, whole = op.Add(product, vector), True
+    if len(made) != 1:
+        product = op.Reshape(product, [0] * leading + made)
+    return product if bias is None or whole else op.Add(product, bias)
+
+
+def _projected(equation: str, n: int) -> int | None:
+    """How many last axes of the input are summed with the first ones of the kernel, where that is all that happens."""
+    inputs, _, output = equation.partition("->")
+    first, _, kernel = inputs.partition(",")
+    dots = "".join(chr(0x391 + axis) for axis in range(n - len(first) + 3))
+    first, output = first.replace("...", dots), output.replace("...", dots)
+    for count in range(1, min(len(first), len(kernel))):
+        summed = first[-count:]
+        if kernel[:count] == summed and output == first[:-count] + kernel[count:] and not set(summed) & set(output):
+            return count
+    return None
 
 
 def _equation(equation: str) -> str:

@@ -194,32 +194,32 @@ def repeat_vector(op: Builder, layer: Any, inputs: Value) -> Value:
 @keras_operation("Repeat")
 def repeat(op: Builder, x: Value, *, repeats: Any, axis: int | None) -> Value:
     if axis is None:
-        x, axis = op.Reshape(x, [-1]), 0
-        n = 1
+        x, axis, n = op.Reshape(x, [-1]), 0, 1
     else:
         axis, n = axis_of(x, axis), rank(x)
+    if isinstance(repeats, Value) and not len(repeats.shape):
+        return _repeated(op, x, repeats, axis, n)
     counts = [repeats] if isinstance(repeats, int) else repeats
-    if isinstance(counts, Value) or len(set(map(int, counts))) != 1:
-        return _repeat_each(op, x, counts, axis)
-    return _repeated(op, x, int(counts[0]), axis, n)
-
-
-def _repeated(op: Builder, x: Value, count: int, axis: int, n: int) -> Value:
-    """Every element `count` times in a row."""
-    copies = op.Tile(op.Unsqueeze(x, [axis + 1]), [count if a == axis + 1 else 1 for a in range(n + 1)])
-    return op.Reshape(copies, op.vector([-1 if a == axis else 0 for a in range(n)]))
-
-
-def _repeat_each(op: Builder, x: Value, counts: Any, axis: int) -> Value:
     if isinstance(counts, Value):
         raise UnsupportedError("repeats that are computed: the size of the result depends on the data")
+    if len(set(map(int, counts))) == 1:
+        return _repeated(op, x, int(counts[0]), axis, n)
     places = np.repeat(np.arange(len(counts)), np.asarray(counts, np.int64))
     return op.Gather(x, places.astype(np.int64), axis=axis)
 
 
-@keras_layer("UpSampling1D")
-def upsampling1d(op: Builder, layer: Any, inputs: Value) -> Value:
-    return _repeated(op, inputs, int(layer.size), 1, 3)
+def _repeated(op: Builder, x: Value, count: int | Value, axis: int, n: int) -> Value:
+    """Every element `count` times in a row."""
+    counts = op.vector([count if a == axis + 1 else 1 for a in range(n + 1)])
+    copies = op.Tile(op.Unsqueeze(x, [axis + 1]), counts)
+    sizes = [0] * axis + [-1] + [size_of(op, x, a) for a in range(axis + 1, n)]
+    return op.Reshape(copies, op.vector(sizes))
+
+
+def size_of(op: Builder, x: Value, axis: int) -> int | Value:
+    """The size of one axis, read at run time where it varies."""
+    size = x.shape[axis]
+    return size if isinstance(size, int) else op.Squeeze(op.Shape(x, start=axis, end=axis + 1), [0])
 
 
 # ---- parts ----
