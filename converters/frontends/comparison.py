@@ -24,7 +24,7 @@ def external(nodes: list[ir.Node]) -> list[ir.Value]:
     return list(read)
 
 
-def difference(got: np.ndarray, truth: np.ndarray, of: str = "torch") -> str:
+def difference(got: np.ndarray, truth: np.ndarray, of: str = "torch", tolerance: float = TOLERANCE) -> str:
     """How two arrays differ, in words; nothing when they agree."""
     if got.shape != truth.shape:
         return f"its shape is {got.shape}, {of}'s {truth.shape}"
@@ -48,4 +48,4 @@ def difference(got: np.ndarray, truth: np.ndarray, of: str = "torch") -> str:
                 return "one is infinite or NaN where the other is not"
             error = float(np.abs(apart[finite]).max(initial=0.0))
             scale = float(np.abs(truth[finite]).max(initial=0.0))
-    return f"off by {error:.3g} at a scale of {scale:.3g}" if error > TOLERANCE * max(scale, 1e-30) else ""
+    return f"off by {error:.3g} at a scale of {scale:.3g}" if error > tolerance * max(scale, 1e-30) else ""

@@ -16,7 +16,7 @@ import keras
 import numpy as np
 import onnx_ir as ir
 
-from porter.converters.frontends.comparison import difference, external
+from porter.converters.frontends.comparison import TOLERANCE, difference, external
 from porter.converters.frontends.evaluate import as_double, evaluate_nodes
 from porter.converters.frontends.keras import internals, table
 from porter.converters.frontends.keras.interface import Interface
@@ -27,6 +27,8 @@ from porter.errors import ExportError
 
 # Which of several equal elements is picked is Keras' own choice: what they point at is compared instead.
 _PICKING = {"TopK": 1, "Argsort": 0}
+# What TensorFlow computes in float32 inside, whatever it is given: the coordinates of pixels.
+_SINGLE_INSIDE = {"Resize": 1e-5, "UpSampling2D": 1e-5}
 
 
 def check(model: Any, trace: Trace, graph: ir.Model, called: Interface) -> None:
@@ -205,7 +207,8 @@ class _Check:
     # ---- the comparison ----
 
     def _compare(self, call: Call, number: int, got: np.ndarray, truth: np.ndarray, nodes: list[ir.Node]) -> None:
-        problem = difference(got, as_double(truth), "Keras")
+        tolerance = _SINGLE_INSIDE.get(type(call.subject).__name__, TOLERANCE)
+        problem = difference(got, as_double(truth), "Keras", tolerance)
         if problem and _PICKING.get(type(call.subject).__name__) == number and got.shape == truth.shape:
             source, axis = self._sorted(call)
             problem = difference(np.take_along_axis(source, got, axis), np.take_along_axis(source, truth, axis))

@@ -17,6 +17,7 @@ import keras
 from keras.src import backend, tree
 from keras.src.backend.common import variables as keras_variables
 from keras.src.layers import layer as layer_module
+from keras.src.ops.numpy import GetItem
 from keras.src.ops.operation import Operation
 from keras.src.random.seed_generator import SeedGenerator
 
@@ -108,6 +109,7 @@ def recording(take: Callable[[Operation, tuple, dict[str, Any]], Any]) -> Iterat
         _hand_over_calls(state, take, stack)
         _see_variables(state, stack)
         _keep_sizes(state, stack, take)
+        _slice_constants(state, stack)
         _refuse_chance(state, stack)
         yield state
 
@@ -173,7 +175,7 @@ def _see_variables(state: Recording, stack: ExitStack) -> None:
         stack,
         Variable,
         "__getitem__",
-        lambda self, key: keras.ops.GetItem().symbolic_call(self, key) if state.active else item(self, key),
+        lambda self, key: GetItem().symbolic_call(self, key) if state.active else item(self, key),
     )
     _follow_values(state, stack)
 
@@ -223,6 +225,22 @@ def _keep_sizes(state: Recording, stack: ExitStack, take: Callable[..., Any]) ->
 
     for name in _CREATING + _REARRANGING:
         creating(name)
+
+
+def _slice_constants(state: Recording, stack: ExitStack) -> None:
+    """A constant cut at a size that varies varies too."""
+    import tensorflow as tf
+
+    item = tf.Tensor.__getitem__
+
+    def get_item(self: Any, key: Any) -> Any:
+        parts = key if isinstance(key, tuple) else (key,)
+        bounds = [b for part in parts for b in ((part.start, part.stop, part.step) if isinstance(part, slice) else (part,))]
+        if state.active and any(isinstance(bound, Size) for bound in bounds):
+            return GetItem().symbolic_call(self, key)
+        return item(self, key)
+
+    _replace(stack, tf.Tensor, "__getitem__", get_item)
 
 
 def _refuse_chance(state: Recording, stack: ExitStack) -> None:

@@ -100,3 +100,26 @@ def _merged(mode: str | None, y: Any, back: Any) -> Any:
         case "mul":
             return y * back
     return y, back
+
+
+@rewrite("Resizing")
+def resizing(layer: Any, data: Any, training: Any = None) -> Any:
+    """TensorFlow resizes whole numbers as floats; the layer rounds what comes out."""
+    if layer.interpolation == "nearest" or keras.backend.is_float_dtype(data.dtype):
+        return _resized(layer, data)
+    dtype = keras.backend.standardize_dtype(data.dtype)
+    return ops.saturate_cast(ops.round(_resized(layer, ops.cast(data, "float32"))), dtype)
+
+
+def _resized(layer: Any, images: Any) -> Any:
+    return ops.image.resize(
+        images,
+        size=(layer.height, layer.width),
+        interpolation=layer.interpolation,
+        antialias=layer.antialias,
+        data_format=layer.data_format,
+        crop_to_aspect_ratio=layer.crop_to_aspect_ratio,
+        pad_to_aspect_ratio=layer.pad_to_aspect_ratio,
+        fill_mode=layer.fill_mode,
+        fill_value=layer.fill_value,
+    )
