@@ -113,7 +113,7 @@ def make_manifest(
         "format": _FORMAT,
         "name": name,
         "source": {
-            "framework": "torch",
+            "framework": converted.framework,
             "class": converted.name,
             "reference": reference,
             "versions": converted.versions,

@@ -14,6 +14,8 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
+from porter.converters.registry import register
+
 
 @dataclass(frozen=True)
 class Rule:
@@ -29,8 +31,14 @@ class Rule:
     when: Callable[..., bool] | None = None
 
 
-_layers: dict[str, Rule] = {}
-_operations: dict[str, Rule] = {}
+    @property
+    def theirs(self) -> bool:
+        """Whether it is a user's."""
+        return not self.function.__module__.startswith("porter.")
+
+
+_layers: dict[str, list[Rule]] = {}
+_operations: dict[str, list[Rule]] = {}
 _refused: dict[str, str] = {}
 
 
@@ -41,12 +49,12 @@ def keras_layer(*names: str, activates: bool = False, when: Callable[..., bool] 
     for a call; other calls are what the layer's `call`, or its rewrite, does.
     """
 
-    def register(function: Callable) -> Callable:
+    def registered(function: Callable) -> Callable:
         for name in names:
             _add(_layers, name, Rule(function, activates=activates, when=when))
         return function
 
-    return register
+    return registered
 
 
 def keras_operation(*names: str) -> Callable:
@@ -56,7 +64,7 @@ def keras_operation(*names: str) -> Callable:
     layer in whose call it stands.
     """
 
-    def register(function: Callable) -> Callable:
+    def registered(function: Callable) -> Callable:
         keywords = tuple(
             p.name for p in inspect.signature(function).parameters.values() if p.kind is inspect.Parameter.KEYWORD_ONLY
         )
@@ -64,7 +72,7 @@ def keras_operation(*names: str) -> Callable:
             _add(_operations, name, Rule(function, keywords))
         return function
 
-    return register
+    return registered
 
 
 def refuse(reason: str, *names: str) -> None:
@@ -72,21 +80,23 @@ def refuse(reason: str, *names: str) -> None:
     _refused.update(dict.fromkeys(names, reason))
 
 
-def _add(rules: dict[str, Rule], name: str, rule: Rule) -> None:
-    if name in rules:
+def _add(rules: dict[str, list[Rule]], name: str, rule: Rule) -> None:
+    if rules.get(name) and not rule.theirs:
         raise ValueError(f"two rules for {name}")
-    rules[name] = rule
+    register(rules.setdefault(name, []), rule, rule.function)
 
 
 def find(subject: Any) -> Rule | None:
-    """The rule of a layer or operation; a subclass with a `call` of its own has none."""
+    """The rule of a layer or operation; a subclass with a `call` of its own has none but a user's."""
     _load()
     import keras
 
     rules = _layers if isinstance(subject, keras.Layer) else _operations
     for kind in type(subject).__mro__:
-        if kind.__module__.startswith(("keras.", "porter.")):
-            return rules.get(kind.__name__) if type(subject).call is kind.call else None
+        library = kind.__module__.startswith(("keras.", "porter."))
+        known = [rule for rule in rules.get(kind.__name__, []) if rule.theirs or library]
+        if known or library:
+            return known[0] if known and type(subject).call is kind.call else None
     return None
 
 
@@ -99,8 +109,8 @@ def reason(subject: Any) -> str:
 def is_composite(layer: Any) -> bool:
     """Whether the layer is what its `call` does in layers and operations."""
     _load()
-    own = not type(layer).call.__module__.startswith("keras.")
-    return own or not any(kind.__name__ in _refused for kind in type(layer).__mro__)
+    theirs = not type(layer).call.__module__.startswith("keras.")
+    return theirs or not any(kind.__name__ in _refused for kind in type(layer).__mro__)
 
 
 def names() -> tuple[list[str], list[str]]:
@@ -123,11 +133,11 @@ _creations: dict[str, Callable[..., Any]] = {}
 def keras_creation(*names: str) -> Callable:
     """Register a rule for a function of `keras.ops` that makes a tensor of sizes and numbers alone."""
 
-    def register(function: Callable) -> Callable:
+    def registered(function: Callable) -> Callable:
         _creations.update(dict.fromkeys(names, function))
         return function
 
-    return register
+    return registered
 
 
 def creation(name: str) -> Callable[..., Any]:
