@@ -17,7 +17,7 @@ from porter.converters.signature import as_array
 from porter.version import __version__
 
 if TYPE_CHECKING:
-    from porter.converters.frontends.torch import Converted
+    from porter.converters.frontends.converted import Converted
     from porter.converters.pipeline import Generated, ValueSpec
 
 _FORMAT = 1
@@ -113,7 +113,7 @@ def make_manifest(
         "format": _FORMAT,
         "name": name,
         "source": {
-            "framework": "torch",
+            "framework": converted.framework,
             "class": converted.name,
             "reference": reference,
             "versions": converted.versions,

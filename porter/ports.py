@@ -19,7 +19,7 @@ from porter.errors import InputError
 from porter.version import __version__
 
 if TYPE_CHECKING:
-    pass
+    from porter.converters.frontends.converted import Converted
 
 _TARGETS = {
     "keras": "keras",
@@ -148,7 +148,7 @@ def port(
     """Move a model to another framework as source code with its weights.
 
     Args:
-        model: an `nn.Module`, an `ExportedProgram`, or a reference or path that names a model.
+        model: an `nn.Module`, an `ExportedProgram`, a Keras model, or a reference or path that names a model.
         inputs: example inputs: a tuple of positional arguments or a dict of keyword arguments, of arrays or tensors.
         to: "keras" (also "tensorflow", "tf"), "torch" or "onnx".
         out: the port directory; a temporary one when left out.
@@ -183,12 +183,11 @@ def port(
     if folder.exists() and not force:
         raise InputError(f"{folder} exists; force=True (--force) replaces it")
 
-    from porter.converters.frontends.torch import to_onnx
     from porter.converters.registry import rules_of
 
     say("trace")
     with rules_of(rules), portfiles.written_whole(folder) as staging:
-        converted = to_onnx(model, inputs, dynamic, progress=say)
+        converted = _front_end(model)(model, inputs, dynamic, progress=say)
         name = name or converted.name
         sources = {key: value.const_value for key, value in converted.model.graph.initializers.items()}
         if keep_onnx or target == "onnx":
@@ -198,7 +197,7 @@ def port(
             from porter.converters.pipeline import generate
 
             say("write source")
-            doc = _doc(converted.name, reference)
+            doc = _doc(converted, reference)
             native = layout == "native"
             generated = generate(converted.model, target=target, native=native, name=name, doc=doc)
             say("write weights")
@@ -209,6 +208,18 @@ def port(
     return Port(folder)
 
 
-def _doc(name: str, reference: str | None) -> str:
+def _front_end(model: Any) -> Callable[..., Converted]:
+    """`to_onnx` of the framework that the model is of."""
+    if any(cls.__module__.partition(".")[0] == "keras" for cls in type(model).__mro__):
+        from porter.converters.frontends import keras
+
+        return keras.to_onnx
+    from porter.converters.frontends import torch
+
+    return torch.to_onnx
+
+
+def _doc(converted: Converted, reference: str | None) -> str:
     origin = f" ({reference})" if reference else ""
-    return f"{name}, ported from PyTorch{origin} by porter {__version__}."
+    framework = {"torch": "PyTorch", "keras": "Keras"}[converted.framework]
+    return f"{converted.name}, ported from {framework}{origin} by porter {__version__}."

@@ -15,7 +15,7 @@ import numpy as np
 import onnx_ir as ir
 import torch
 
-from porter.converters.frontends.torch.builder import Builder
+from porter.converters.frontends.builder import Builder
 from porter.converters.frontends.torch.metadata import source_line
 from porter.converters.opset import KIND
 from porter.errors import ExportError, UnsupportedError

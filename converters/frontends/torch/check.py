@@ -18,17 +18,16 @@ import onnx_ir as ir
 import torch
 from torch.export import ExportedProgram
 
+from porter.converters.frontends.comparison import difference, external
+from porter.converters.frontends.evaluate import as_double, evaluate_nodes
 from porter.converters.frontends.torch.cropping import cropped
-from porter.converters.frontends.torch.evaluate import as_double, evaluate_nodes
 from porter.converters.frontends.torch.export import call_arguments
 from porter.converters.frontends.torch.fxgraph import is_inplace
 from porter.converters.frontends.torch.metadata import module_of, source_line
 from porter.converters.frontends.torch.stepping import Stepper
-from porter.converters.graph.nesting import captured, subgraphs
 from porter.converters.opset import HOLDS, ORIGIN, SIZE
 from porter.errors import ExportError
 
-TOLERANCE = 1e-6
 # Which of several equal elements is picked is torch's own choice: what they point at is compared instead.
 _PICKING = {"topk": 2, "sort": 1, "argsort": 1}  # and the position of `dim` among the arguments
 
@@ -85,7 +84,7 @@ class _Check:
         order = {node.name: position for position, node in enumerate(self.program.graph.nodes)}
         until: dict[ir.Value, int] = {}
         for group, nodes in self.groups.items():
-            for value in _external(nodes):
+            for value in external(nodes):
                 until[value] = max(until.get(value, -1), order[group])
         for name, holders in self.holders.items():
             for value, _ in holders:
@@ -120,7 +119,7 @@ class _Check:
     def _reads_truth(self, stepper: Stepper, node: torch.fx.Node) -> None:
         """What the next step reads of a tensor that was written into must be what the tensor holds by now."""
         nodes = self.groups.get(node.name, [])
-        read = self.outputs if node.op == "output" else _external(nodes)
+        read = self.outputs if node.op == "output" else external(nodes)
         for source in node.all_input_nodes:
             owner = source
             while is_inplace(owner.target):
@@ -129,7 +128,7 @@ class _Check:
                 if value not in read or value not in self.known:
                     continue
                 truth = stepper.array(owner.name, index)
-                if truth is not None and _difference(self.known[value], truth):
+                if truth is not None and difference(self.known[value], truth):
                     raise ExportError(
                         f"{self._where(node)} reads a tensor that is not equal to torch's there: "
                         f"an in-place change of {owner.name!r} was lost. Write to a copy instead, and please report it."
@@ -157,7 +156,7 @@ class _Check:
         if signature in self.seen and not sizes:
             return {}
         self.seen.add(signature)
-        known = {value: self._truth(value, stepper) for value in _external(nodes)}
+        known = {value: self._truth(value, stepper) for value in external(nodes)}
         try:
             evaluate_nodes(nodes, known)
         except Exception as error:
@@ -184,7 +183,7 @@ class _Check:
             attributes = tuple(sorted((key, str(attribute.value)) for key, attribute in each.attributes.items()))
             described.append((each.op_type, wiring, attributes))
             places.update({output: ("made", number, k) for k, output in enumerate(each.outputs)})
-        shapes = tuple(self._shape(value) for value in _external(nodes))
+        shapes = tuple(self._shape(value) for value in external(nodes))
         others = tuple(str(a) for a in node.args if not isinstance(a, torch.fx.Node))
         return (str(node.target), others, str(node.kwargs), tuple(described), shapes)
 
@@ -201,12 +200,12 @@ class _Check:
         return () if array is None else (array.dtype.str, *array.shape)
 
     def _compare(self, node: torch.fx.Node, stepper: Stepper, got: np.ndarray, truth: np.ndarray) -> None:
-        problem = _difference(got, truth)
+        problem = difference(got, truth)
         picking = getattr(node.target, "_opname", "") in _PICKING and truth.dtype == np.int64
         if problem and picking and got.shape == truth.shape:
             source = next(self._truth(held, stepper) for held, _ in self.holders[node.args[0].name])
             axis = _axis(node)
-            problem = _difference(np.take_along_axis(source, got, axis), np.take_along_axis(source, truth, axis))
+            problem = difference(np.take_along_axis(source, got, axis), np.take_along_axis(source, truth, axis))
         if problem:
             raise ExportError(
                 f"{self._where(node)} is not equal to torch on the same inputs: {problem}. "
@@ -228,20 +227,6 @@ def _next(node: torch.fx.Node) -> torch.fx.Node:
     return following
 
 
-def _external(nodes: list[ir.Node]) -> list[ir.Value]:
-    """The values that nodes read and do not make, those read inside branches too."""
-    made: set[ir.Value] = set()
-    read: dict[ir.Value, None] = {}
-    for node in nodes:
-        for value in node.inputs:
-            if value is not None and value not in made:
-                read[value] = None
-        for body in subgraphs(node).values():
-            read.update((value, None) for value in captured(body) if value not in made)
-        made.update(node.outputs)
-    return list(read)
-
-
 def _constant(value: ir.Value) -> np.ndarray:
     assert value.const_value is not None
     return as_double(value.const_value.numpy())
@@ -250,30 +235,3 @@ def _constant(value: ir.Value) -> np.ndarray:
 def _axis(node: torch.fx.Node) -> int:
     position = _PICKING[node.target._opname]
     return node.args[position] if len(node.args) > position else node.kwargs.get("dim", -1)
-
-
-def _difference(got: np.ndarray, truth: np.ndarray) -> str:
-    """How two arrays differ, in words; nothing when they agree."""
-    if got.shape != truth.shape:
-        return f"its shape is {got.shape}, torch's {truth.shape}"
-    if got.dtype.kind != truth.dtype.kind:
-        return f"its type is {got.dtype}, torch's {truth.dtype}"
-    if truth.size == 0:
-        return ""
-    if truth.dtype.kind != "f":
-        wrong = int((got != truth).sum())
-        return f"{wrong} of {truth.size} elements differ" if wrong else ""
-    with np.errstate(all="ignore"):
-        apart = got - truth
-        error = max(float(apart.max()), -float(apart.min()))
-        if error == 0:
-            return ""
-        if np.isfinite(error):
-            scale = max(float(truth.max()), -float(truth.min()))
-        else:
-            finite = np.isfinite(truth) & np.isfinite(got)
-            if not (finite | (got == truth) | (np.isnan(got) & np.isnan(truth))).all():
-                return "one is infinite or NaN where the other is not"
-            error = float(np.abs(apart[finite]).max(initial=0.0))
-            scale = float(np.abs(truth[finite]).max(initial=0.0))
-    return f"off by {error:.3g} at a scale of {scale:.3g}" if error > TOLERANCE * max(scale, 1e-30) else ""

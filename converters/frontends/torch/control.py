@@ -14,8 +14,8 @@ from typing import Any
 import onnx_ir as ir
 import torch
 
+from porter.converters.frontends.builder import Builder
 from porter.converters.frontends.torch.aten.autograd import stopped
-from porter.converters.frontends.torch.builder import Builder
 from porter.converters.frontends.torch.dtypes import from_torch
 from porter.converters.frontends.torch.symbols import Names
 from porter.converters.opset import FUNCTION

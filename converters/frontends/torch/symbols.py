@@ -15,7 +15,7 @@ import torch
 from torch.export import ExportedProgram
 from torch.export.graph_signature import InputKind
 
-from porter.converters.frontends.torch.builder import Builder
+from porter.converters.frontends.builder import Builder
 from porter.converters.frontends.torch.dtypes import from_torch
 from porter.errors import UnsupportedError
 

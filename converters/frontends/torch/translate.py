@@ -16,9 +16,9 @@ import torch
 from torch.export import ExportedProgram
 from torch.export.graph_signature import ConstantArgument, InputKind
 
+from porter.converters.frontends.builder import Builder
 from porter.converters.frontends.torch import control, symbols, table
 from porter.converters.frontends.torch.aliases import Aliases
-from porter.converters.frontends.torch.builder import Builder
 from porter.converters.frontends.torch.complexes import is_complex, which_complex
 from porter.converters.frontends.torch.decompose import Decompositions, tensor_arguments
 from porter.converters.frontends.torch.dtypes import from_torch

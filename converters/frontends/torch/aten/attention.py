@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import onnx_ir as ir
 
-from porter.converters.frontends.torch.builder import Builder
+from porter.converters.frontends.builder import Builder
 from porter.converters.frontends.torch.table import aten
 from porter.errors import UnsupportedError
 

@@ -7,8 +7,8 @@ from collections.abc import Sequence
 import numpy as np
 import onnx_ir as ir
 
+from porter.converters.frontends.builder import Builder
 from porter.converters.frontends.torch.aten.complex import conj
-from porter.converters.frontends.torch.builder import Builder
 from porter.converters.frontends.torch.table import aten
 from porter.errors import UnsupportedError
 

@@ -7,8 +7,8 @@ from typing import Any
 
 import onnx_ir as ir
 
+from porter.converters.frontends.builder import Builder
 from porter.converters.frontends.torch.aliases import replace_slice
-from porter.converters.frontends.torch.builder import Builder
 from porter.converters.frontends.torch.table import aten
 from porter.converters.opset import SIZE, TRAINING
 from porter.errors import UnsupportedError

@@ -7,8 +7,8 @@ from typing import Any
 
 import onnx_ir as ir
 
+from porter.converters.frontends.builder import Builder
 from porter.converters.frontends.torch.aten.norm import batch_norm, group_norm, layer_norm
-from porter.converters.frontends.torch.builder import Builder
 from porter.converters.frontends.torch.table import aten
 
 Value = ir.Value

@@ -7,7 +7,7 @@ from typing import Any
 
 import onnx_ir as ir
 
-from porter.converters.frontends.torch.builder import Builder
+from porter.converters.frontends.builder import Builder
 from porter.converters.frontends.torch.dtypes import from_torch
 from porter.converters.frontends.torch.table import aten
 from porter.errors import UnsupportedError

@@ -14,9 +14,9 @@ from onnx.reference import ReferenceEvaluator
 from onnx.reference.op_run import OpRun
 from torch.utils import _pytree as pytree
 
+from porter.converters.frontends.kernels import KERNELS
+from porter.converters.frontends.resize_kernel import Resize
 from porter.converters.frontends.torch.export import call_arguments, evaluating, export
-from porter.converters.frontends.torch.kernels import KERNELS
-from porter.converters.frontends.torch.resize_kernel import Resize
 from porter.converters.frontends.torch.translate import translate
 
 RTOL = 1e-9

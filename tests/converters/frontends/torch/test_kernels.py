@@ -8,8 +8,8 @@ import onnx_ir as ir
 import pytest
 from onnx.backend.test.loader import load_model_tests
 
-from porter.converters.frontends.torch.evaluate import evaluate_node
-from porter.converters.frontends.torch.kernels import KERNELS
+from porter.converters.frontends.evaluate import evaluate_node
+from porter.converters.frontends.kernels import KERNELS
 from porter.converters.opset import OPSET
 
 

@@ -12,7 +12,7 @@ import numpy as np
 import onnx
 import onnx_ir as ir
 
-from porter.converters.frontends.torch.sizes import size_nodes
+from porter.converters.frontends.sizes import size_nodes
 from porter.converters.opset import EXACT, KIND, OPSET, SIZE
 
 Operand = ir.Value | int | float | bool | Sequence | np.ndarray | None

@@ -10,11 +10,11 @@ import onnx
 import onnx_ir as ir
 from onnx.reference import ReferenceEvaluator
 
-from porter.converters.frontends.torch import resize_kernel
-from porter.converters.frontends.torch.kernels import KERNELS
+from porter.converters.frontends import recurrent_kernels, resize_kernel
+from porter.converters.frontends.kernels import KERNELS
 from porter.converters.opset import OPSET
 
-__all__ = ["as_double", "evaluate_node", "evaluate_nodes", "resize_kernel"]
+__all__ = ["as_double", "evaluate_node", "evaluate_nodes", "recurrent_kernels", "resize_kernel"]
 
 _TYPED = {"to", "dtype"}
 _NARROW = {ir.DataType.FLOAT, ir.DataType.FLOAT16, ir.DataType.BFLOAT16}

@@ -236,26 +236,3 @@ def GridSample(attributes: Attributes, x: Array, grid: Array) -> tuple[np.ndarra
         bool(attributes.get("align_corners", 0)),
     )
     return (sampled.numpy(),)
-
-
-_ACTIVATIONS: dict[str, Callable[[np.ndarray], np.ndarray]] = {"Tanh": np.tanh, "Relu": lambda x: np.maximum(x, 0)}
-
-
-@kernel
-def RNN(
-    attributes: Attributes, x: Array, w: Array, r: Array, b: Array = None, lengths: Array = None, state: Array = None
-) -> tuple[np.ndarray, ...]:
-    """Plain recurrence over (time, batch, features), each direction with its own weights."""
-    if lengths is not None or attributes.get("layout", 0):
-        raise NotImplementedError("sequence lengths, or batch first")
-    names = attributes.get("activations") or ["Tanh"] * len(w)
-    directions, size = len(w), r.shape[-1]
-    y = np.zeros((x.shape[0], directions, x.shape[1], size))
-    last = np.zeros((directions, x.shape[1], size)) if state is None else state.copy()
-    for d in range(directions):
-        backwards = d == 1 or attributes.get("direction", "forward") == "reverse"
-        bias = 0 if b is None else b[d, :size] + b[d, size:]
-        for step in reversed(range(len(x))) if backwards else range(len(x)):
-            last[d] = _ACTIVATIONS[names[d]](x[step] @ w[d].T + last[d] @ r[d].T + bias)
-            y[step, d] = last[d]
-    return y, last

@@ -10,7 +10,7 @@ import onnx_ir as ir
 from porter.errors import UnsupportedError
 
 if TYPE_CHECKING:
-    from porter.converters.frontends.torch.builder import Builder
+    from porter.converters.frontends.builder import Builder
 
 _ARITHMETIC = {ast.Add: "Add", ast.Sub: "Sub", ast.Mult: "Mul"}
 _HIGHEST_POWER = 4

@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from porter.converters.frontends.torch.kernels import Array, Attributes, kernel
+from porter.converters.frontends.kernels import Array, Attributes, kernel
 
 
 @kernel

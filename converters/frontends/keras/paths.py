@@ -1,0 +1,102 @@
+"""Keras layers by the attribute path under which their owner keeps them, as torch names its modules."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+
+def layer_paths(model: Any) -> dict[str, Any]:
+    """Every layer below `model` by path, such as `blocks.0.conv`.
+
+    Digits index lists and `Sequential.layers`; a functional model's layers go by name. A layer reachable by two paths
+    is listed under the first.
+    """
+    from porter.converters.frontends.keras.internals import inner_names
+
+    found: dict[str, Any] = {}
+    _walk(model, "", found, {id(model)}, inner_names())
+    return found
+
+
+def _walk(layer: Any, path: str, found: dict[str, Any], seen: set[int], inner: frozenset[str]) -> None:
+    for step, child in children(layer, inner):
+        if id(child) not in seen:
+            seen.add(id(child))
+            child_path = f"{path}.{step}" if path else step
+            found[child_path] = child
+            _walk(child, child_path, found, seen, inner)
+
+
+def children(layer: Any, inner: frozenset[str]) -> Iterator[tuple[str, Any]]:
+    """(step, layer) of the layers that a layer holds; `inner` are the attributes that are Keras' own."""
+    import keras
+
+    if isinstance(layer, keras.Sequential):
+        for index, child in enumerate(layer.layers):
+            yield str(index), child
+        return
+    attributes = {
+        name: value for name, value in vars(layer).items() if name not in inner and not name.startswith("_self_")
+    }
+    for private in (False, True):
+        for name, value in attributes.items():
+            if name.startswith("_") == private:
+                yield from _layers_in(name, value)
+    # A functional model's own layers have no attribute: they go by the name they were given.
+    if isinstance(layer, keras.Model) and hasattr(layer, "_inputs_struct"):
+        for child in layer.layers:
+            yield child.name.replace(".", "_"), child
+
+
+def _layers_in(step: str, value: Any) -> Iterator[tuple[str, Any]]:
+    import keras
+
+    if isinstance(value, keras.layers.Layer):
+        yield step, value
+    elif isinstance(value, list | tuple):
+        for index, item in enumerate(value):
+            yield from _layers_in(f"{step}.{index}", item)
+    elif isinstance(value, dict):
+        for key, item in value.items():
+            yield from _layers_in(f"{step}.{key}", item)
+
+
+def class_name(layer: Any) -> str:
+    """The class as its author imports it: `keras.layers.Dense`, `package.module.Block`.
+
+    Functional models have no class of their own: their name says what they are.
+    """
+    import keras
+
+    kind = type(layer)
+    if kind.__module__.startswith("keras."):
+        if isinstance(layer, keras.Model) and not isinstance(layer, keras.Sequential):
+            return f"keras.models.{camel(layer.name)}"
+        for package, prefix in ((keras.layers, "keras.layers"), (keras, "keras")):
+            if getattr(package, kind.__name__, None) is kind:
+                return f"{prefix}.{kind.__name__}"
+    return f"{kind.__module__}.{kind.__qualname__}"
+
+
+def camel(name: str) -> str:
+    """`resnet_block` as the name of a class: `ResnetBlock`."""
+    words = [word for word in "".join(c if c.isalnum() else " " for c in name).split() if word]
+    text = "".join(word[0].upper() + word[1:] for word in words)
+    return text if text and not text[0].isdigit() else f"Model{text}"
+
+
+def variable_names(model: Any) -> dict[int, str]:
+    """{id of a variable: its name}: Keras' own path, made unique where two layers share theirs."""
+    names: dict[int, str] = {}
+    taken: set[str] = set()
+    for variable in model.variables:
+        if id(variable) in names:
+            continue
+        name, count = variable.path, 1
+        while name in taken:
+            count += 1
+            name = f"{variable.path}_{count}"
+        taken.add(name)
+        names[id(variable)] = name
+    return names
