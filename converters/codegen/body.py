@@ -12,10 +12,12 @@ from typing import Any
 import onnx_ir as ir
 
 from porter.converters import weights as wx
+from porter.converters.codegen.ambient import ambient
 from porter.converters.codegen.context import Context, owner_of, within
 from porter.converters.codegen.functions import Function
 from porter.converters.codegen.identifiers import identifier, snake_case
 from porter.converters.codegen.nodes import (
+    Ambient,
     Apply,
     Expr,
     Index,
@@ -177,6 +179,8 @@ class BodyBuilder:
             return self.access(part.expr, part)
         if isinstance(part, Size):
             return self.sizes.find(part.expression)
+        if isinstance(part, Ambient):
+            return ambient(self, part.kind, statement)
         if isinstance(part, Apply):
             self.body.trains |= part.layer.takes_training
             path = self.layer_path(part.layer, statement)
