@@ -309,6 +309,8 @@ class BodyBuilder:
         if key in self.context.held:
             return self.context.held[key][2] == expr
         inner: wx.WeightExpr = expr
+        if not self.context.dialect.stores_reshaped and len(expr.shape) != len(next(iter(expr.sources().values()))):
+            return False
         while isinstance(inner, wx.Transpose | wx.Reshape | wx.Flip):
             inner = inner.inner
         return isinstance(inner, wx.Source) and inner.whole

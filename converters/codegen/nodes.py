@@ -291,6 +291,28 @@ class Weight(Expr):
 
 
 @dataclass(frozen=True)
+class Nested(Expr):
+    """What gives its values in groups: `(1, 2)` is one value and a pair, unpacked as `a, (b, c)`."""
+
+    operand: Expr
+    groups: tuple[int, ...]
+
+    def children(self) -> tuple[Expr, ...]:
+        return (self.operand,)
+
+    def rebuilt(self, children: tuple[Expr, ...]) -> Expr:
+        return Nested(children[0], self.groups)
+
+    def targets(self, names: list[str]) -> str:
+        """The names as they stand before the equals sign."""
+        parts, rest = [], list(names)
+        for count in self.groups:
+            group, rest = rest[:count], rest[count:]
+            parts.append(group[0] if count == 1 else "_" if set(group) == {"_"} else f"({', '.join(group)})")
+        return ", ".join(parts)
+
+
+@dataclass(frozen=True)
 class Layer:
     """A layer object: class, constructor arguments, and where its variables come from.
 

@@ -9,7 +9,19 @@ from typing import Any
 from porter.converters.codegen.arguments import Argument, collapsed, is_width
 from porter.converters.codegen.dialect import Dialect
 from porter.converters.codegen.identifiers import singular
-from porter.converters.codegen.nodes import Binary, Call, Expr, Index, Items, Literal, Member, Slice, Unary, Verbatim
+from porter.converters.codegen.nodes import (
+    Binary,
+    Call,
+    Expr,
+    Index,
+    Items,
+    Literal,
+    Member,
+    Nested,
+    Slice,
+    Unary,
+    Verbatim,
+)
 from porter.converters.codegen.normal import (
     MISSING,
     Attribute,
@@ -110,6 +122,8 @@ class Printer:
             case Slice(bounds=bounds):
                 start, stop, step = ("" if part == Literal(None) else self.text(part) for part in bounds)
                 return f"{start}:{stop}" + (f":{step}" if step not in ("", "1") else "")
+            case Nested(operand=operand):
+                return self.text(operand)
             case Member(base=base, name=name):
                 return f"{self.text(base, _POSTFIX)}.{name}"
             case Unary(op=op, operand=operand):

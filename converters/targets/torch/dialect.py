@@ -42,7 +42,7 @@ _KNOWN: dict[str, dict[str, Any]] = {
     **{f".{name}": _CREATING for name in ("new_zeros", "new_ones", "new_full")},
     **{f".{name}": {"keepdim": False} for name in ("sum", "mean", "amax", "amin", "prod", "any", "all", "logsumexp")},
     **{f".{name}": {"keepdim": False} for name in ("argmax", "argmin", "norm")},
-    "torch.baddbmm": {"alpha": 1, "beta": 1},
+    "nn.Parameter": {"requires_grad": True},
 }  # fmt: skip
 # Constants up to this many elements stand in the source.
 _WRITTEN = 32
@@ -59,6 +59,7 @@ class TorchDialect:
     name = "torch"
     sequential = "nn.Sequential"
     appends = "append"
+    stores_reshaped = False
     statistics = frozenset({"running_mean", "running_var"})
     functions_as_layers: tuple[bool, ...] = (True,)
     collapsible = frozenset({"kernel_size", "stride", "padding", "dilation", "output_padding", "output_size"})
@@ -88,7 +89,7 @@ class TorchDialect:
             return _frozen()["functions"].get(func[2:], {})
         if func.startswith("nn."):
             found = _frozen()["layers"].get(func[3:], {})
-            return {name: _tuples(value) for name, value in found.items()}
+            return {name: _tuples(value) for name, value in found.items()} or _KNOWN.get(func, {})
         return _KNOWN.get(func, {})
 
     def as_layer(self, expr: Expr, value: Expr) -> Construct | None:
@@ -192,7 +193,7 @@ def _empty(func: str, weight: Weight) -> Expr:
 
 def _fresh(name: str, weight: Weight) -> Expr:
     """A parameter that nothing has trained yet: scales are one, shifts zero, all others small and random."""
-    if weight.rank <= 1:
+    if sum(size != 1 for size in weight.shape) <= 1:
         return _empty("torch.ones" if name in _SCALES else "torch.zeros", weight)
     return Binary("*", Literal(0.02), _empty("torch.randn", weight))
 

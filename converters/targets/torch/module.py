@@ -34,9 +34,8 @@ def module_text(module: Module, statistics: Collection[str]) -> str:
     fixed = [key(v) for v in module.variables if not v.weight.trainable and v.slot not in statistics]
     load = (_LOAD_FIXED if fixed else _LOAD) if module.variables else ""
     build = _BUILD.format(root=module.root, load=load.strip("\n"))
-    table = [
-        f"# What is never trained, and has its value in a model with fresh weights too.\nFIXED = {literal(tuple(fixed))}"
-    ]
+    says = "# What is never trained, and has its value in a model with fresh weights too."
+    table = [f"{says}\nFIXED = {literal(tuple(fixed))}"]
     parts = [*(table if fixed else []), *module.helpers, *module.classes, build.strip()]
     text = "\n\n\n".join(part.rstrip() for part in parts) + "\n"
     lines = []

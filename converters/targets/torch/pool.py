@@ -91,7 +91,7 @@ def average_pool(
     over = window(kernel_shape, strides, pads, dilations, auto_pad, x.shape)
     padding = _fits(over)
     if padding is not None and not over.dilated:
-        counted = True if count_include_pad or not any(padding) else False
+        counted = bool(count_include_pad) or not any(padding)
         given = _arguments(over, padding, ceil_mode) | {"count_include_pad": None if counted else False}
         return call(f"F.avg_pool{over.rank}d", x, one(over.size), **given)
     overhang = over.overhang(x.shape, ceil_mode)
