@@ -91,7 +91,7 @@ def generate(
     chosen = targets.target(target)
     table = chosen.load()
     canonicalize(model)
-    _run_idioms(model)
+    _run_idioms(model, table)
     _refuse_missing(model, table)
     known_sizes = sizes.find_sizes(model.graph)
     signature = [(value, list(value.shape or [])) for value in (*model.graph.inputs, *model.graph.outputs)]
@@ -108,10 +108,12 @@ def generate(
     return _assemble(program, dialect, shared, signature, interface, context.readers, doc)
 
 
-def _run_idioms(model: ir.Model) -> None:
+def _run_idioms(model: ir.Model, table: Target) -> None:
     from porter.converters.graph import idioms
 
     idioms.restore(model)
+    for restore in table.passes:
+        restore(model)
 
 
 def _refuse_missing(model: ir.Model, table: Target) -> None:
@@ -145,7 +147,7 @@ def unsupported(model: ir.Model, target: str = "keras") -> list[Problem]:
     """Every node of a structured model that a target's rules cannot write. The model is changed."""
     table = targets.target(target).load()
     canonicalize(model)
-    _run_idioms(model)
+    _run_idioms(model, table)
     known_sizes = sizes.find_sizes(model.graph)
     layout.assign(model, table.stance, table.habits, native=True)
     return _bound(model, table, find_weights(model.graph), known_sizes)[1]

@@ -199,8 +199,13 @@ def _placed(line: Line, place: Callable[[Slot, str, Any], Parameter]) -> Line:
     return replace(line, expr=transform(line.expr, change))
 
 
-_WIDTHS = ("filters", "units", "output_dim", "key_dim")
-_ORDER = ("filters", "units", "input_dim", "output_dim", "rate", "kernel_size", "strides")
+_WIDTHS = (
+    "filters", "units", "output_dim", "key_dim", "channels", "features", "embed_dim", "embedding_dim", "hidden_size",
+)  # fmt: skip
+_ORDER = (
+    "filters", "units", "input_dim", "output_dim", "rate", "in_channels", "in_features", "num_embeddings", "input_size",
+    "out_channels", "out_features", "embedding_dim", "hidden_size", "kernel_size", "strides", "stride",
+)  # fmt: skip
 
 
 def _rank(name: str, positions: dict[str, int]) -> tuple[int, int]:

@@ -12,10 +12,12 @@ import numpy as np
 import onnx_ir as ir
 
 from porter.converters import weights as wx
+from porter.converters.codegen.ambient import ambient
 from porter.converters.codegen.context import Context, owner_of, within
 from porter.converters.codegen.functions import Function
 from porter.converters.codegen.identifiers import identifier, snake_case
 from porter.converters.codegen.nodes import (
+    Ambient,
     Apply,
     Expr,
     Index,
@@ -185,6 +187,8 @@ class BodyBuilder:
             return self.access(part.expr, part)
         if isinstance(part, Size):
             return self.sizes.find(part.expression)
+        if isinstance(part, Ambient):
+            return ambient(self, part.kind, statement)
         if isinstance(part, Apply):
             self.body.trains |= part.layer.takes_training
             path = self.layer_path(part.layer, statement)
@@ -313,6 +317,8 @@ class BodyBuilder:
         if key in self.context.held:
             return self.context.held[key][2] == expr
         inner: wx.WeightExpr = expr
+        if not self.context.dialect.stores_reshaped and len(expr.shape) != len(next(iter(expr.sources().values()))):
+            return False
         while isinstance(inner, wx.Transpose | wx.Reshape | wx.Flip):
             inner = inner.inner
         return isinstance(inner, wx.Source) and inner.whole

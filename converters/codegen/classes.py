@@ -78,14 +78,8 @@ def _library_leaves(context: Context, root: Call) -> set[str]:
 def _is_one_layer(node: Call) -> bool:
     """Whether a library module became a single layer of the target."""
     statements = list(node.statements())
-    return (
-        sum(isinstance(statement.expr, Apply) for statement in statements) == 1
-        and all(
-            isinstance(statement.expr, Apply) or not any(isinstance(part, Apply) for part in walk(statement.expr))
-            for statement in statements
-        )
-        and len(statements) <= 4
-    )
+    applied = sum(isinstance(part, Apply) for statement in statements for part in walk(statement.expr))
+    return applied == 1 and len(statements) <= 4
 
 
 class _Planner:

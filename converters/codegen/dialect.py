@@ -28,6 +28,7 @@ class Dialect(Protocol):
     collapsible: frozenset[str]  # arguments whose equal tuples are written as one number
     sequential: str  # the class of a chain of layers
     appends: str  # its method that adds one layer
+    stores_reshaped: bool  # whether a lone variable has the shape in which it is read rather than the source's
     statistics: frozenset[str]  # variables of layers that no gradient reaches in any case
     functions_as_layers: tuple[bool, ...]  # whether to write the author's modules without weights as layers, in order
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from dataclasses import replace
 
-from porter.converters.codegen.nodes import Expr, Literal, transform, walk
+from porter.converters.codegen.nodes import Expr, Literal, Member, transform, walk
 from porter.converters.codegen.normal import Attribute, Block, IfPresent, Invoke, Line, Local, Loop, SizeOf
 from porter.converters.codegen.subgraphs import as_lambda, blocks_in
 
@@ -61,7 +61,7 @@ def _nests(inner: Line, outer: Line, uses: Counter[int]) -> bool:
     ):
         return False
     read = [part for part in walk(outer.expr) if isinstance(part, Local) and part.number == inner.outputs[0]]
-    if not read or any(isinstance(part, SizeOf) and part.base in read for part in walk(outer.expr)):
+    if not read or any(isinstance(part, SizeOf | Member) and part.base in read for part in walk(outer.expr)):
         return False
     if _items(inner.expr, outer.expr) or any(part in read for block in blocks_in(outer.expr) for part in walk(block)):
         return False  # in a function it would be computed in one branch only, or in every turn

@@ -119,6 +119,27 @@ class Verbatim(Expr):
 
 
 @dataclass(frozen=True)
+class Ambient(Expr):
+    """What a class computes in, its "dtype" or its "device", read from a value in scope when the body is printed."""
+
+    kind: str
+
+
+@dataclass(frozen=True)
+class Member(Expr):
+    """`base.name`: a fact of a tensor that every tensor has."""
+
+    base: Expr
+    name: str
+
+    def children(self) -> tuple[Expr, ...]:
+        return (self.base,)
+
+    def rebuilt(self, children: tuple[Expr, ...]) -> Expr:
+        return Member(children[0], self.name)
+
+
+@dataclass(frozen=True)
 class Size(Expr):
     """A symbolic size, found in scope when the body is printed."""
 
@@ -141,7 +162,9 @@ class Items(Expr):
 
 @dataclass(frozen=True)
 class Call(Expr):
-    """`func(*args, **kwargs)`; `func` is a dotted name of the target or a helper's name."""
+    """`func(*args, **kwargs)`; `func` is a dotted name of the target or a helper's name, or a method of the first
+    argument (".sum").
+    """
 
     func: str
     args: tuple[Expr, ...]
@@ -265,6 +288,28 @@ class Weight(Expr):
             return None
         (name,) = self.expr.sources()
         return self.expr.evaluate({name: self.constant})
+
+
+@dataclass(frozen=True)
+class Nested(Expr):
+    """What gives its values in groups: `(1, 2)` is one value and a pair, unpacked as `a, (b, c)`."""
+
+    operand: Expr
+    groups: tuple[int, ...]
+
+    def children(self) -> tuple[Expr, ...]:
+        return (self.operand,)
+
+    def rebuilt(self, children: tuple[Expr, ...]) -> Expr:
+        return Nested(children[0], self.groups)
+
+    def targets(self, names: list[str]) -> str:
+        """The names as they stand before the equals sign."""
+        parts, rest = [], list(names)
+        for count in self.groups:
+            group, rest = rest[:count], rest[count:]
+            parts.append(group[0] if count == 1 else "_" if set(group) == {"_"} else f"({', '.join(group)})")
+        return ", ".join(parts)
 
 
 @dataclass(frozen=True)

@@ -9,7 +9,19 @@ from typing import Any
 from porter.converters.codegen.arguments import Argument, collapsed, is_width
 from porter.converters.codegen.dialect import Dialect
 from porter.converters.codegen.identifiers import singular
-from porter.converters.codegen.nodes import Binary, Call, Expr, Index, Items, Literal, Slice, Unary, Verbatim
+from porter.converters.codegen.nodes import (
+    Binary,
+    Call,
+    Expr,
+    Index,
+    Items,
+    Literal,
+    Member,
+    Nested,
+    Slice,
+    Unary,
+    Verbatim,
+)
 from porter.converters.codegen.normal import (
     MISSING,
     Attribute,
@@ -26,7 +38,9 @@ from porter.converters.codegen.normal import (
 )
 from porter.converters.codegen.subgraphs import Head, as_lambda, lambda_text
 
-_PRECEDENCE = {"**": 5, "*": 4, "/": 4, "//": 4, "%": 4, "+": 3, "-": 3}
+_PRECEDENCE = {"**": 10, "*": 8, "/": 8, "//": 8, "%": 8, "@": 8, "+": 7, "-": 7, "<<": 6, ">>": 6}
+_PRECEDENCE |= {"&": 5, "^": 4, "|": 3}
+_COMPARISON, _PRODUCT, _SIGN, _POSTFIX = 2, 8, 10, 12
 _COMPARING = {"<", ">", "<=", ">=", "==", "!="}
 
 
@@ -87,8 +101,8 @@ class Printer:
                 return self._size(expr)
             case Parameter(name=name, factor=factor, divisor=divisor):
                 if divisor != 1:
-                    return self._wrapped(f"{name} // {divisor}", 4, parent)
-                return name if factor == 1 else self._wrapped(f"{factor} * {name}", 4, parent)
+                    return self._wrapped(f"{name} // {divisor}", _PRODUCT, parent)
+                return name if factor == 1 else self._wrapped(f"{factor} * {name}", _PRODUCT, parent)
             case Attribute(path=path, slot=slot):
                 return self.path(path) + (f".{slot}" if slot else "")
             case Block():
@@ -104,12 +118,16 @@ class Printer:
                 comma = "," if len(items) == 1 and brackets == "()" else ""
                 return f"{brackets[0]}{inner}{comma}{brackets[1]}"
             case Index(base=base, items=items):
-                return f"{self.text(base, 9)}[{', '.join(self.text(item) for item in items)}]"
+                return f"{self.text(base, _POSTFIX)}[{', '.join(self.text(item) for item in items)}]"
             case Slice(bounds=bounds):
                 start, stop, step = ("" if part == Literal(None) else self.text(part) for part in bounds)
                 return f"{start}:{stop}" + (f":{step}" if step not in ("", "1") else "")
+            case Nested(operand=operand):
+                return self.text(operand)
+            case Member(base=base, name=name):
+                return f"{self.text(base, _POSTFIX)}.{name}"
             case Unary(op=op, operand=operand):
-                return self._wrapped(f"{op}{self.text(operand, 6)}", 5, parent)
+                return self._wrapped(f"{op}{self.text(operand, _SIGN + 1)}", _SIGN, parent)
             case Binary(op=op, left=left, right=right):
                 return self._binary(op, left, right, parent)
             case IfPresent(path=path, then=then, otherwise=otherwise):
@@ -127,7 +145,7 @@ class Printer:
         return f"({text})" if own < parent else text
 
     def _binary(self, op: str, left: Expr, right: Expr, parent: int) -> str:
-        own = _PRECEDENCE.get(op, 2)
+        own = _PRECEDENCE.get(op, _COMPARISON)
         if op == "**":
             text = f"{self.text(left, own + 1)} {op} {self.text(right, own)}"
         else:
@@ -138,7 +156,7 @@ class Printer:
         known = self.sizes.get((expr.base, expr.axis))
         if known is not None:
             return known
-        return self.dialect.size(self.text(expr.base), expr.axis)
+        return self.dialect.size(self.text(expr.base, _POSTFIX), expr.axis)
 
     def path(self, path: tuple[str | int, ...]) -> str:
         """`self.blocks[0].conv`, or a loop's own item."""
@@ -157,6 +175,8 @@ class Printer:
     def _call(self, func: str, args: tuple[Expr, ...], kwargs: tuple[tuple[str, Expr], ...]) -> str:
         defaults = self.dialect.defaults(func)
         kept = [(name, value) for name, value in kwargs if not _is(value, defaults.get(name, self))]
+        if func.startswith("."):  # a method of the first argument
+            func, args = f"{self.text(args[0], _POSTFIX)}{func}", args[1:]
         parts = [self.text(arg) for arg in args] + [f"{name}={self.text(value)}" for name, value in kept]
         return f"{func}({', '.join(parts)})"
 

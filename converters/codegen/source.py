@@ -11,7 +11,7 @@ from porter.converters.codegen.arguments import Argument
 from porter.converters.codegen.body import Path
 from porter.converters.codegen.dialect import Dialect, Steps
 from porter.converters.codegen.locals import LocalNames
-from porter.converters.codegen.nodes import Expr, Items, walk
+from porter.converters.codegen.nodes import Expr, Items, Nested, walk
 from porter.converters.codegen.normal import (
     MISSING,
     Block,
@@ -202,7 +202,7 @@ class ClassWriter:
                 continue
             written += definitions(printer, line, lambda inner: self._lines(printer, names, inner))
             used = [names(number) for number in line.outputs]
-            target = ", ".join(used)
+            target = line.expr.targets(used) if isinstance(line.expr, Nested) else ", ".join(used)
             written.append(f"{target} = {printer.text(line.expr)}")
             known = line.expr
             if isinstance(known, SizeOf):

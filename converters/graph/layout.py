@@ -271,7 +271,8 @@ class LayoutPass:
             if (v is not None and self.rank(v) == rank and v.producer() is not None) or v in self.state
         ]
         full = [stored for stored in full if len(stored.order) == rank]
-        native = next((stored for stored in full if stored.native and stored.order != identity(rank)), None)
+        chosen = rank >= self.habits.prefers
+        native = next((stored for stored in full if chosen and stored.native and stored.order != identity(rank)), None)
         same = len({stored.order for stored in full}) == 1
         return native or (full[0] if full and same else None)
 

@@ -68,11 +68,12 @@ class Habits:
     spatial: Callable[[int], Order]
     foreign: Callable[[int], Order]
     heads: Order
+    prefers: int  # at how many axes an operand in the target's own order decides for the others
     sequences: tuple[Order, ...]
 
 
-CHANNELS_LAST = Habits(channels_last, channels_last, (0, 2, 1, 3), ((1, 0, 2),))
-CHANNELS_FIRST = Habits(identity, channels_first, (0, 1, 2, 3), ((0, 1, 2), (1, 0, 2)))
+CHANNELS_LAST = Habits(channels_last, channels_last, (0, 2, 1, 3), 3, ((1, 0, 2),))
+CHANNELS_FIRST = Habits(identity, channels_first, (0, 1, 2, 3), 4, ((0, 1, 2), (1, 0, 2)))
 
 
 def class_scope(node: ir.Node) -> str:

@@ -272,6 +272,7 @@ HANDLERS: dict[str, Callable[[LayoutPass, ir.Node], bool]] = {
     "porter::LSTM": _recurrent,
     "porter::GRU": _recurrent,
     "porter::RNN": _recurrent,
+    "porter::Recurrent": _recurrent,
     "porter::MultiHeadAttention": _multihead,
     "If": boundaries.branches,
     "porter::Loop": boundaries.loop,

@@ -43,6 +43,7 @@ class Rule:
     note: str
     positional: tuple[tuple[str, Any, bool], ...]  # name, annotation, required
     variadic: str | None
+    rest: Any  # the annotation of a variadic parameter
     keywords: tuple[tuple[str, Any, bool], ...]
 
 
@@ -63,9 +64,10 @@ class CannotBind(Exception):
 class Target:
     """The rules of one target framework."""
 
-    def __init__(self, name: str, habits: Habits) -> None:
+    def __init__(self, name: str, habits: Habits, passes: Sequence[Callable[[ir.Model], None]] = ()) -> None:
         self.name = name
         self.habits = habits
+        self.passes = tuple(passes)  # idioms of this target alone
         self.rules: dict[tuple[str, str], list[Rule]] = {}
 
     def __call__(
@@ -117,17 +119,17 @@ class Target:
 
 def _make_rule(op: str, domain: str, function: Callable[..., Any], stance: Stance, note: str) -> Rule:
     hints = typing.get_type_hints(function)
-    positional, keywords, variadic = [], [], None
+    positional, keywords, variadic, rest = [], [], None, None
     for name, parameter in inspect.signature(function).parameters.items():
         required = parameter.default is inspect.Parameter.empty
         if parameter.kind is inspect.Parameter.KEYWORD_ONLY:
             keywords.append((name, hints.get(name), required))
         elif parameter.kind is inspect.Parameter.VAR_POSITIONAL:
-            variadic = name
+            variadic, rest = name, hints.get(name, types.Tensor)
         else:
             positional.append((name, hints.get(name), required))
     _check_schema(op, domain, [name for name, _, _ in positional], variadic, [name for name, _, _ in keywords])
-    return Rule(op, domain, function, stance, note, tuple(positional), variadic, tuple(keywords))
+    return Rule(op, domain, function, stance, note, tuple(positional), variadic, rest, tuple(keywords))
 
 
 def _check_schema(op: str, domain: str, positional: list[str], variadic: str | None, keywords: list[str]) -> None:
@@ -158,7 +160,7 @@ def _arguments(rule: Rule, node: ir.Node, known: Binding) -> tuple[list[Any], di
             args.append(_input(name, annotation, value, node, known))
     rest = inputs[len(rule.positional) :]
     if rule.variadic:
-        args += [operand(value, known) if value is not None else None for value in rest]
+        args += [_input(rule.variadic, rule.rest, value, node, known) if value is not None else None for value in rest]
     elif any(value is not None for value in rest):
         raise CannotBind(f"input number {len(rule.positional) + 1} is not handled")
     return args, _keywords(rule, node, known)
@@ -207,6 +209,9 @@ def operand(value: ir.Value, known: Binding) -> Expr:
 def _input(name: str, annotation: Any, value: ir.Value, node: ir.Node, known: Binding) -> Any:
     kinds = [kind for kind in typing.get_args(annotation) if kind is not type(None)] or [annotation]
     kind = kinds[0] if len(kinds) == 1 else annotation
+    if set(kinds) == {types.Tensor, Weight}:
+        weight = known.weights.get(value)
+        return operand(value, known) if weight is None or set(weight.expr.sources()) & known.shared else weight
     if kind in (types.Tensor, Expr):
         return operand(value, known)
     if kind is Weight:

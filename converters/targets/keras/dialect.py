@@ -50,6 +50,7 @@ class KerasDialect:
     name = "keras"
     sequential = "keras.Sequential"
     appends = "add"
+    stores_reshaped = True
     statistics = frozenset({"moving_mean", "moving_variance"})
     functions_as_layers: tuple[bool, ...] = (False, True)
     collapsible = frozenset({"kernel_size", "strides", "pool_size", "dilation_rate", "size", "padding", "cropping"})
