@@ -5,6 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
+from porter.converters.library import is_library
 from porter.converters.signature import as_array, filled, leaves
 from porter.errors import InputError, UnsupportedError
 from porter.ports import Port
@@ -130,8 +131,7 @@ def _comparable(modules: list[dict[str, Any]]) -> list[Any]:
     same = [entry for entry in modules if entry["path"] and entry["path"] == entry["target"]]
     places = ("file", "line")
     return [
-        {k: v for k, v in entry.items() if k not in places} if entry["class"].startswith("torch.nn.") else entry
-        for entry in same
+        {k: v for k, v in entry.items() if k not in places} if is_library(entry["class"]) else entry for entry in same
     ]
 
 

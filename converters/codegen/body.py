@@ -35,7 +35,7 @@ from porter.converters.codegen.nodes import (
 from porter.converters.codegen.normal import Attribute, Construct, Invoke, Line, Local
 from porter.converters.codegen.scope_sizes import SizeFinder
 from porter.converters.codegen.signatures import argument_names, author_names, flattened, interface
-from porter.converters.codegen.stored import constant_path, permuted_source, same_layer
+from porter.converters.codegen.stored import constant_path, named_by_path, permuted_source, same_layer
 from porter.converters.codegen.subgraphs import block
 from porter.converters.codegen.tree import Call, Statement
 from porter.converters.numbers import shortest
@@ -249,7 +249,7 @@ class BodyBuilder:
     def layer_path(self, layer: Layer, statement: Statement) -> Path:
         """The attribute that holds a layer; one layer for every use of the same module."""
         owner = owner_of(layer.weights[0][1]) if layer.weights else statement.path
-        if layer.weights and layer.weights[0][1].kind == "constant":
+        if layer.weights and (layer.weights[0][1].kind == "constant" or named_by_path(layer.weights[0][1])):
             owner = statement.path
         if not within(owner, self.call.path):
             owner = statement.path

@@ -16,6 +16,7 @@ from porter.converters.codegen.normal import Block, Construct, Local, Repeat
 from porter.converters.codegen.sequential import sequential_children
 from porter.converters.codegen.tree import Call
 from porter.converters.codegen.unify import Differ, Template, unify
+from porter.converters.library import is_library
 from porter.errors import UnsupportedError
 
 # Library classes that are kept as classes although they have no submodules that are called.
@@ -66,7 +67,7 @@ def _library_leaves(context: Context, root: Call) -> set[str]:
     found = set()
     for node in _calls(root):
         library, name = node.cls.rpartition(".")[::2]
-        if not library.startswith("torch.nn"):
+        if not is_library(library):
             continue
         if (name in _KEPT and not _is_one_layer(node)) or name == "Sequential":
             continue

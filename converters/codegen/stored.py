@@ -7,7 +7,7 @@ import re
 
 from porter.converters import weights as wx
 from porter.converters.codegen.context import Context
-from porter.converters.codegen.nodes import Layer
+from porter.converters.codegen.nodes import Layer, Weight
 
 # Names of constants that no author gave: lifted from the code, or folded.
 _NAMELESS = re.compile(r"constant_\d+|(c_)?_?lifted_.*|.*_folded")
@@ -35,3 +35,8 @@ def permuted_source(expr: wx.WeightExpr) -> tuple[wx.WeightExpr | None, tuple[in
 def same_layer(a: Layer, b: Layer) -> bool:
     """Whether two uses mean one layer object."""
     return a.cls == b.cls and a.weights == b.weights and repr(a.kwargs) == repr(b.kwargs)
+
+
+def named_by_path(weight: Weight) -> bool:
+    """Whether the source names its variables by paths of layer names (Keras), which are no modules' paths."""
+    return any("/" in name for name in weight.expr.sources())

@@ -13,6 +13,7 @@ from porter.converters.graph.fourier import restore_real_transforms
 from porter.converters.graph.multihead import restore_multihead
 from porter.converters.graph.nesting import graphs
 from porter.converters.graph.recurrent import restore_recurrent
+from porter.converters.library import is_library
 from porter.converters.opset import SCOPE
 
 
@@ -161,7 +162,7 @@ def _home(node: ir.Node) -> list:
     """The calls around a node that have classes of their own: one of the library's layers has none."""
     scope = json.loads(node.metadata_props.get(SCOPE, "[]"))
     leaf = scope[-1][2] if scope else ""
-    return scope[:-1] if leaf.startswith("torch.nn.") and ".container." not in leaf else scope
+    return scope[:-1] if is_library(leaf) and ".container." not in leaf else scope
 
 
 _REWRITES: dict[str, Callable[[ir.Graph, ir.Node], None]] = {

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 
 import onnx_ir as ir
 
+from porter.converters.library import is_library
 from porter.converters.opset import SCOPE
 
 Order = tuple[int, ...]
@@ -82,6 +83,6 @@ def class_scope(node: ir.Node) -> str:
     own = [
         path
         for path, _, cls in scope
-        if not cls.startswith("torch.nn.") or cls.rpartition(".")[2].startswith(("Transformer", "MultiheadAttention"))
+        if not is_library(cls) or cls.rpartition(".")[2].startswith(("Transformer", "MultiheadAttention"))
     ]
     return own[-1] if own else ""

@@ -24,7 +24,7 @@ def trace_sizes(model: Any, arguments: Any) -> tuple[Trace, dict[int, list[Dim]]
     """
     marks: Marks = {}
     while True:
-        first, second = (trace(model, *arguments(which), marks) for which in (0, 1))
+        first, second = (_traced(model, arguments(which), marks) for which in (0, 1))
         if len(first.calls) != len(second.calls):
             raise ExportError(
                 f"{type(model).__name__} calls other layers at other sizes ({len(first.calls)} calls or "
@@ -110,3 +110,8 @@ def _same(one: Any, other: Any) -> bool:
 
 def _brief(value: Any) -> str:
     return f"a tensor of shape {list(value.shape)}" if hasattr(value, "shape") else repr(value)
+
+
+def _traced(model: Any, given: tuple, marks: Marks) -> Trace:
+    inputs, args, kwargs = given
+    return trace(model, inputs, args, kwargs, marks)

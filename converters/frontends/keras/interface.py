@@ -78,7 +78,7 @@ def _by_name(model: Any, inputs: Any, names: list[str]) -> dict[str, Any]:
         return {name: as_array(inputs[name]) for name in names}
     flat = [as_array(leaf) for leaf in leaves(inputs)]
     if isinstance(inputs, Mapping):
-        keys = getattr(model._inputs_struct, "keys", list)()
+        keys: Any = getattr(model._inputs_struct, "keys", list)()
         if set(inputs) != set(keys):
             unknown = next((key for key in inputs if key not in names), None)
             missing = next((name for name in names if name not in inputs), None)

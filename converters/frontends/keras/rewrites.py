@@ -26,7 +26,8 @@ def rewrite(*names: str) -> Callable:
 
 def find(layer: Any) -> Callable[..., Any] | None:
     """What stands for the layer's `call`, unless a class of the user's has one of its own."""
-    for kind in type(layer).__mro__:
+    line: Any = type(layer).__mro__
+    for kind in line:
         if kind.__module__.startswith("keras."):
             return _rewrites.get(kind.__name__) if type(layer).call is kind.call else None
     return None

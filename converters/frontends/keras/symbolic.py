@@ -46,7 +46,7 @@ def _binary(name: str, symbol: str) -> Callable[[Size, Any], Any]:
 for _name, _symbol in {"add": "+", "sub": "-", "mul": "*", "floordiv": "//", "mod": "%"}.items():
     for _form in (f"__{_name}__", f"__r{_name}__"):
         setattr(Size, _form, _binary(_form, _symbol))
-Size.__neg__ = lambda self: Size(-int(self), simplified(f"-({text(self)})"))  # type: ignore[assignment, method-assign]
+Size.__neg__ = lambda self: Size(-int(self), simplified(f"-({text(self)})"))  # type: ignore[method-assign]
 
 
 def text(size: int) -> str:

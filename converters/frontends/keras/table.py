@@ -30,7 +30,6 @@ class Rule:
     activates: bool = False
     when: Callable[..., bool] | None = None
 
-
     @property
     def theirs(self) -> bool:
         """Whether it is a user's."""
@@ -92,7 +91,8 @@ def find(subject: Any) -> Rule | None:
     import keras
 
     rules = _layers if isinstance(subject, keras.Layer) else _operations
-    for kind in type(subject).__mro__:
+    line: Any = type(subject).__mro__
+    for kind in line:
         library = kind.__module__.startswith(("keras.", "porter."))
         known = [rule for rule in rules.get(kind.__name__, []) if rule.theirs or library]
         if known or library:

@@ -16,7 +16,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import keras
 
@@ -25,7 +25,17 @@ from porter.converters.frontends.keras.paths import class_name, layer_paths
 from porter.converters.frontends.keras.symbolic import Size
 from porter.errors import ExportError, PorterError
 
-Tensor = keras.KerasTensor
+if TYPE_CHECKING:
+
+    class Tensor:
+        """A keras.KerasTensor."""
+
+        shape: Any
+        dtype: Any
+
+        def __init__(self, shape: Any, dtype: Any) -> None: ...
+else:
+    Tensor = keras.KerasTensor
 
 
 @dataclass(frozen=True)
@@ -267,7 +277,7 @@ def _frames() -> list[list[Any]]:
     frame = sys._getframe(1)
     while frame is not None and not (frame.f_code.co_name == "run" and frame.f_code.co_filename == __file__):
         found.append([frame.f_code.co_filename, frame.f_lineno, ""])
-        frame = frame.f_back  # type: ignore[assignment]
+        frame = frame.f_back
     return [
         [file, line, linecache.getline(file, line).strip()] for file, line, _ in reversed(found) if not _foreign(file)
     ]

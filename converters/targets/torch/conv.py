@@ -113,18 +113,19 @@ def conv_transpose(
 
 def _cut(over: Window, extra: Ints) -> tuple[Ints, Ints, tuple[tuple[int, int], ...]]:
     """(padding, output_padding, crop): less at the end than at the begin is output padding, more is a crop."""
-    padding, added, crop = [], [], []
+    parts: list[tuple[int, int, tuple[int, int]]] = []
     axes = zip(over.ends, extra, over.strides, over.dilations, strict=True)
     for (begin, end), more, stride, dilation in axes:
         less = begin - end + more  # what the end has more than a padding of `begin` leaves
         if 0 <= less < max(stride, dilation):
-            padding.append(begin), added.append(less), crop.append((0, 0))
+            parts.append((begin, less, (0, 0)))
             continue
         both = max(min(begin, end), 0)
         if more >= max(stride, dilation) or begin < 0 or end < 0:
             raise CannotBind(f"a result that goes on {more} elements behind its last window (output_padding)")
-        padding.append(both), added.append(more), crop.append((begin - both, end - both))
-    return tuple(padding), tuple(added), tuple(crop)
+        parts.append((both, more, (begin - both, end - both)))
+    padding, added, crop = zip(*parts, strict=True)
+    return padding, added, crop
 
 
 def _cropped(y: Expr, ends: tuple[tuple[int, int], ...]) -> Expr:

@@ -78,7 +78,8 @@ def extremum(x: Tensor, *xs: Tensor, op: str) -> Expr:
     refuse_stored_only(x)
     bound, function = {"Max": ("min", "torch.maximum"), "Min": ("max", "torch.minimum")}[op]
     numbers = [other for other in (x, *xs) if number_of(other) is not None]
-    combined, *rest = [other for other in (x, *xs) if number_of(other) is None] or [tensor(x)]
+    given: list[Expr] = [other for other in (x, *xs) if number_of(other) is None] or [tensor(x)]
+    combined, *rest = given
     for other in rest:
         combined = call(function, combined, other)
     for other in numbers:

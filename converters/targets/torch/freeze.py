@@ -55,7 +55,7 @@ def main() -> None:
     }
     base = [p for p in _parameters(nn.RNNBase) if p.name != "mode"]
     recurrent = {p.name: p.default for p in base if p.default is not p.empty and _plain(p.default)}
-    extra = {"RNN": {"nonlinearity": "tanh"}, "LSTM": {"proj_size": 0}, "GRU": {}}
+    extra: dict[str, dict[str, Any]] = {"RNN": {"nonlinearity": "tanh"}, "LSTM": {"proj_size": 0}, "GRU": {}}
     orders = {name: [p.name for p in base] + ["nonlinearity"] * (name == "RNN") for name in _RECURRENT}
     table = {
         "torch": torch.__version__.partition("+")[0],

@@ -127,7 +127,7 @@ def slice_update(op: Builder, inputs: Value, start_indices: Any, updates: Value)
         starts = op.cast(start_indices, INT64)
     else:
         starts = op.vector([op.cast(i, INT64) if isinstance(i, Value) else int(i) for i in start_indices])
-    grid = np.stack(np.indices([int(size) for size in updates.shape]), -1).astype(np.int64)
+    grid = np.moveaxis(np.indices([int(size) for size in updates.shape]), 0, -1).astype(np.int64)
     return op.ScatterND(inputs, op.Add(op.tensor(grid), op.Reshape(starts, [1] * n + [n])), updates)
 
 
