@@ -287,7 +287,7 @@ class Flattening(nn.Module):
 
 def test_flattening_in_branches() -> None:
     x = noise(2, 2, 4, 4)
-    check_module(Flattening(), x, others=[[-x], [noise(3, 2, 4, 4, seed=3)]], dynamic={"x": {0: "batch"}})
+    check_module(Flattening(), x, others=[[-x], [noise(3, 2, 4, 4, seed=3)]])
 
 
 class Attending(nn.Module):
