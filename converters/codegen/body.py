@@ -107,7 +107,7 @@ class BodyBuilder:
         return self.body
 
     def _given_out(self, weight: Weight) -> Expr:
-        """A parameter or constant that the module returns as it is."""
+        """A parameter or constant that the module or a function in it returns as it is."""
         return self._array(weight) or self.context.dialect.structural("tensor", self.access(weight.expr, weight))
 
     def make_tensors(self, lines: list[Line], results: list[ir.Value]) -> None:
@@ -217,10 +217,7 @@ class BodyBuilder:
     def tensor(self, value: ir.Value) -> Expr:
         """A value where a mere number will not do: what a function returns has one type in all branches and turns."""
         weight = self.context.weights.get(value)
-        found = self.value(value)
-        if weight is None or weight.constant is None or not isinstance(found, Literal):
-            return found
-        return self._array(weight) or self.access(weight.expr, weight)
+        return self.value(value) if weight is None or value in self.numbers else self._given_out(weight)
 
     # ---- layers ----
 

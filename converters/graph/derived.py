@@ -23,8 +23,6 @@ def find_weights(graph: ir.Graph) -> dict[ir.Value, Weight]:
     """Every initializer and every value that is a structural expression of one kind of initializer."""
     found = {value: _initializer(value) for value in graph.initializers.values()}
     for node in everywhere(graph):
-        if node.graph is graph and node.outputs[0].is_graph_output():
-            continue  # what the model returns is computed in it
         if node.op_type in _STRUCTURAL and node.inputs and node.inputs[0] in found and len(node.outputs) == 1:
             parts = [found.get(value) for value in node.inputs] if node.op_type == "Concat" else [found[node.inputs[0]]]
             if all(part is not None for part in parts):

@@ -51,10 +51,20 @@ def passed_on(value: ir.Value) -> ir.Value:
 
 
 def own_outputs(graph: ir.Graph) -> None:
-    """Give every graph inside outputs of its own: what it only hands through, or hands out twice, becomes a copy."""
+    """Give every graph inside outputs of its own: what it only hands through, or hands out twice, becomes a copy.
+
+    So does a constant that the model itself returns.
+    """
     for inner in graphs(graph):
         if inner is not graph:
             set_outputs(inner, list(inner.outputs))
+    for index, value in enumerate(graph.outputs):
+        node = value.producer()
+        if node is not None and node.op_type == "Constant":
+            copy = ir.Value(name=value.name, shape=value.shape, type=value.type)
+            value.name = f"{value.name}_constant"
+            graph.append(ir.Node("", "Identity", [value], outputs=[copy], name=f"{value.name}_copy"))
+            graph.outputs[index] = copy
 
 
 def set_outputs(inner: ir.Graph, values: list[ir.Value]) -> None:

@@ -12,6 +12,8 @@ import torch
 from torch.export import ExportedProgram
 from torch.export.graph_signature import InputKind
 
+from porter.converters.frontends.torch.fxgraph import everywhere
+
 # operator -> position of the data, its axis whose size a parameter fixes, position of that parameter; None where the
 # number of channels belongs to the operator also without one
 _FIXING: dict[str, tuple[int, int, int | None]] = {
@@ -33,7 +35,7 @@ _FIXING: dict[str, tuple[int, int, int | None]] = {
 def fixed_axes(program: ExportedProgram) -> dict[str, set[int]]:
     """{input: its axes whose size some operator with a parameter fixes}."""
     fixed: set[Any] = set()
-    for node in program.graph.nodes:
+    for node in everywhere(program.graph):
         if str(node.target) not in _FIXING:
             continue
         data, axis, parameter = _FIXING[str(node.target)]

@@ -5,10 +5,12 @@ from __future__ import annotations
 from itertools import accumulate, pairwise
 from math import ceil
 
+import onnx_ir as ir
+
 from porter.converters.codegen.nodes import Expr, Literal, Ref, Size, call, layer, wrap
 from porter.converters.graph.canonical import constant_of
 from porter.converters.targets.keras import keras_op
-from porter.converters.targets.keras.cast import dtype_name
+from porter.converters.targets.keras.cast import dtype_argument, dtype_name
 from porter.converters.targets.table import CannotBind
 from porter.converters.targets.types import Dims, Ints, Number, Tensor
 
@@ -214,12 +216,23 @@ def expand_computed(x: Tensor, shape: Tensor) -> Expr:
 
 
 def filled(sizes: tuple | Expr, number: Number, out: Tensor) -> Expr:
-    """A tensor of one number, in the type that the layer computes in where ONNX says float32."""
-    name = dtype_name(out.dtype)
-    dtype = None if name == "float32" else name
+    """A tensor of one number, in the type that the layer computes in where ONNX says float32.
+
+    What a loop begins with and what a branch gives say so: they must be of one type with what the layer computes.
+    """
+    dtype = None if dtype_name(out.dtype) == "float32" and not _crosses(out.value) else dtype_argument(out.dtype)
     if number == 0:
         return call("ops.zeros", sizes, dtype=dtype)
     return call("ops.ones", sizes, dtype=dtype) if number == 1 else call("ops.full", sizes, number, dtype=dtype)
+
+
+def _crosses(value: ir.Value) -> bool:
+    """Whether a value goes into a loop or out of a branch as it is."""
+    users = [node for node, _ in value.uses()]
+    copies = [node.outputs[0] for node in users if node.op_type in ("Identity", "Transpose")]
+    return (
+        value.is_graph_output() or any(node.op_type in ("Loop", "Scan") for node in users) or any(map(_crosses, copies))
+    )
 
 
 @keras_op("Tile", vectors=["repeats"])

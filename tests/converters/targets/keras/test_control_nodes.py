@@ -10,7 +10,7 @@ import pytest
 from onnx.backend.test.loader import load_model_tests
 
 from porter.errors import UnsupportedError
-from tests.converters.targets.keras.models import check_model, flat
+from tests.converters.targets.keras.models import check_model, flat, model_of
 from tests.converters.targets.keras.nodes import ported
 
 RNG = np.random.default_rng(5)
@@ -133,6 +133,36 @@ def test_parameters_that_a_branch_captures() -> None:
         weights=["w"],
     )
     assert source.count("layers.Dense(") == 1
+
+
+@pytest.mark.parametrize("p", [TRUE, FALSE])
+@pytest.mark.usefixtures("keras_double")
+def test_a_branch_gives_a_parameter_as_it_is(p: np.ndarray) -> None:
+    w = ",".join(str(step / 8) for step in range(12))
+    source = check_model(
+        f"""g (float[3,4] x, bool p) => (y, k) <float[3,4] w = {{{w}}}> {{
+          y = If (p) <then_branch = t () => (a) {{ a = Identity (w) }},
+                      else_branch = e () => (c) {{ c = Add (x, w) }}>
+          k = Constant <value_int=3> ()
+        }}""",
+        (normal(3, 4), p),
+        weights=["w"],
+    )
+    assert "ops.convert_to_tensor(self.w)" in source
+
+
+def test_operators_without_a_rule_are_found_in_branches_and_loops() -> None:
+    text = """g (float[b,4,4] x, bool p, int64 m) => (y, z) {
+      y = If (p) <then_branch = t () => (a) { a = Det (x) }, else_branch = e () => (c) { c = ReduceSum (x) }>
+      z = Loop (m, "", x) <body = turn (int64 i, bool go, float[b,4,4] h) => (more, h1) {
+        more = Identity (go)
+        h1 = Mystery <domain = "own"> (h)
+      }>
+    }"""
+    model = model_of(text.replace('Mystery <domain = "own">', "own.Mystery"))
+    with pytest.raises(UnsupportedError) as caught:
+        ported(model)
+    assert "own::Mystery (1x)" in str(caught.value)
 
 
 # ***** Loop *****
