@@ -235,9 +235,7 @@ def _slice_constants(state: Recording, stack: ExitStack) -> None:
 
     def get_item(self: Any, key: Any) -> Any:
         parts = key if isinstance(key, tuple) else (key,)
-        bounds = [
-            b for part in parts for b in ((part.start, part.stop, part.step) if isinstance(part, slice) else (part,))
-        ]
+        bounds = [b for part in parts for b in ((part.start, part.stop, part.step) if isinstance(part, slice) else (part,))]
         if state.active and any(isinstance(bound, Size) for bound in bounds):
             return GetItem().symbolic_call(self, key)
         return item(self, key)

@@ -30,6 +30,7 @@ class Rule:
     activates: bool = False
     when: Callable[..., bool] | None = None
 
+
     @property
     def theirs(self) -> bool:
         """Whether it is a user's."""
