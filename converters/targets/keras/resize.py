@@ -105,9 +105,9 @@ def resize(
     if factors and sampling.repeats(factors):
         size: Any = factors[0] if len(factors) == 1 else factors
         return layer(f"UpSampling{len(factors)}D", size=size)(x)
-    if factors and found_scales and sampling.interpolates() and x.rank == 4 and len(set(factors)) == 1:
-        if factors[0] <= _FEW_PIXELS:
-            return layer("bilinear_upsampling", factor=factors[0])(x)
+    square = factors is not None and len(factors) == 2 and factors[0] == factors[1] <= _FEW_PIXELS
+    if factors and found_scales and square and sampling.interpolates():
+        return layer("bilinear_upsampling", factor=factors[0])(x)
     return sampling.of(x, size=found_sizes, scale=found_scales)
 
 
