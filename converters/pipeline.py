@@ -20,6 +20,7 @@ from porter.converters.codegen.functions import Function, function_of, own_reads
 from porter.converters.codegen.identifiers import identifier
 from porter.converters.codegen.module import Input, Module, frozen_paths, key
 from porter.converters.codegen.nodes import Ref, Weight, call
+from porter.converters.codegen.sequential import added_in_chains
 from porter.converters.codegen.source import ClassWriter
 from porter.converters.codegen.tree import Statement, call_tree, needed_statements
 from porter.converters.graph import layout, sizes
@@ -247,10 +248,8 @@ def _assemble(
     *_, root = program.templates
     arguments = {template.name: template.arguments for template in program.templates}
     frozen = frozen_paths(program.variables, dialect.statistics)
-    classes = [
-        ClassWriter(
-            dialect, template, arguments, root=template is root, frozen=frozen if template is root else ()
-        ).text()
+    writers = [
+        ClassWriter(dialect, template, arguments, root=template is root, frozen=frozen if template is root else ())
         for template in program.templates
     ]
     orders = [*interface.inputs, *interface.outputs]
@@ -280,7 +279,11 @@ def _assemble(
         for s, (value, _) in zip(inputs, signature, strict=False)
     ]
     kept = [variable for variable in program.variables if not dialect.in_source(variable.weight)]
-    text = dialect.module_text(Module(doc, shared, classes, root.name, taken, kept))
+    head = dialect.chain_head(taken) if () in root.body.definitions else None
+    chain = writers.pop().chain("model", head) if head is not None else []
+    classes = [writer.text() for writer in writers]
+    added = added_in_chains(dialect, [d for template in program.templates for d in template.body.definitions.values()])
+    text = dialect.module_text(Module(doc, shared, classes, root.name, taken, kept, chain, sorted(added)))
     variables = {key(variable): variable.weight for variable in kept}
     modules = {path: ".".join(str(part) for part in attribute) for path, attribute in program.modules.items()}
     return Generated(
@@ -290,7 +293,7 @@ def _assemble(
         inputs,
         outputs,
         modules,
-        [template.name for template in program.templates],
+        [writer.template.name for writer in writers],
     )
 
 

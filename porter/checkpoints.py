@@ -87,10 +87,12 @@ def write_keras(path: Path, arrays: Mapping[str, np.ndarray], model: Any) -> Non
 
 
 def variable(model: Any, name: str) -> Any:
-    """The variable of a Keras model at an attribute path whose numbers are places in a Sequential or list."""
+    """The variable of a Keras model at an attribute path whose numbers are places in a list or chain of layers."""
+    from porter.runners.keras_paths import numbered
+
     part = model
     for step in name.split("."):
-        part = getattr(part, "layers", part)[int(step)] if step.isdigit() else getattr(part, step)
+        part = numbered(getattr(part, "layers", part))[int(step)] if step.isdigit() else getattr(part, step)
     return part
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field, replace
+from typing import Any
 
 from porter.converters.codegen.body import Body, BodyBuilder, Path, Variable
 from porter.converters.codegen.context import Context
@@ -13,7 +14,7 @@ from porter.converters.codegen.inline import inline
 from porter.converters.codegen.loops import roll
 from porter.converters.codegen.nodes import Apply, Expr, Items, Literal, transform, walk
 from porter.converters.codegen.normal import Block, Construct, Local, Repeat
-from porter.converters.codegen.sequential import sequential_children
+from porter.converters.codegen.sequential import Chain, sequential_children
 from porter.converters.codegen.tree import Call
 from porter.converters.codegen.unify import Differ, Template, unify
 from porter.converters.library import is_library
@@ -245,10 +246,10 @@ class _Planner:
     def _own_sequential(self, node: Call) -> Body | None:
         """An instance of a class of the author's that only is a Sequential, as the list of its layers."""
         facts = self.context.modules.get(node.path, {})
-        if not str(facts.get("file", "")).endswith("torch/nn/modules/container.py") or not node.path:
+        if not str(facts.get("file", "")).endswith("torch/nn/modules/container.py"):
             return None
         chain = sequential_children(self.context, node)
-        if chain is None:
+        if chain is None or (not node.path and not self._is_plain(chain, facts)):
             return None
         layers = Items(tuple(compressed(chain.items)), "[]")
         return Body(
@@ -263,6 +264,12 @@ class _Planner:
             trains=chain.trains,
             facts=dict(facts.get("attributes", {})),
         )
+
+    def _is_plain(self, chain: Chain, facts: Mapping[str, Any]) -> bool:
+        """Whether the whole model may be a chain: its layers have no names that would be lost, nor are they frozen."""
+        kept, freezes = self.context.dialect.statistics, self.context.dialect.chains_freeze
+        trained = freezes or all(v.weight.trainable or v.slot in kept for v in chain.variables)
+        return trained and all(str(name).isdigit() for name in facts.get("children", []))
 
     def _sequential(self, path: str, calls: list[Call]) -> None:
         """A chain of layers as the target's own Sequential; anything else is inlined."""
@@ -333,9 +340,7 @@ def _with_lists(body: Body, lengths: dict[str, int]) -> Body:
                     body.definitions.get((head, i), Literal(None))
                     for i in range(max(int(p[1]) for p in body.definitions if len(p) == 2 and p[0] == head) + 1)
                 ]
-                parts = compressed(items)
-                whole = len(parts) == 1 and isinstance(parts[0], Repeat)
-                definitions[(head,)] = parts[0] if whole else Items(tuple(parts), "[]")
+                definitions[(head,)] = Items(tuple(compressed(items)), "[]")
         else:
             definitions[path] = definition
     body.definitions = definitions

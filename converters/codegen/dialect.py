@@ -11,7 +11,7 @@ from porter.converters.codegen.nodes import Expr, Weight
 from porter.converters.codegen.normal import Construct
 
 if TYPE_CHECKING:
-    from porter.converters.codegen.module import Module
+    from porter.converters.codegen.module import Input, Module
 
 
 class Steps(NamedTuple):
@@ -28,6 +28,8 @@ class Dialect(Protocol):
     collapsible: frozenset[str]  # arguments whose equal tuples are written as one number
     sequential: str  # the class of a chain of layers
     appends: str  # its method that adds one layer
+    added: frozenset[str]  # layers that a chain needs beside the source's own, and that have no number in it
+    chains_freeze: bool  # whether a chain that is the whole model keeps what is frozen when it is saved
     stores_reshaped: bool  # whether a lone variable has the shape in which it is read rather than the source's
     statistics: frozenset[str]  # variables of layers that no gradient reaches in any case
     functions_as_layers: tuple[bool, ...]  # whether to write the author's modules without weights as layers, in order
@@ -60,6 +62,9 @@ class Dialect(Protocol):
 
     def chain(self, steps: Steps) -> str:
         """A chain of layers as the target's own Sequential."""
+
+    def chain_head(self, inputs: Sequence[Input]) -> list[Expr] | None:
+        """What stands first in a chain of layers that is the whole model; None where that has a class all the same."""
 
     def listed(self, items: str) -> str:
         """A list of layers as an object may hold it."""

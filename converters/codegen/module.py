@@ -24,7 +24,11 @@ class Input:
 
 @dataclass(frozen=True)
 class Module:
-    """The texts of helpers and classes, the root's class last, with what it takes and holds."""
+    """The texts of helpers and classes, the root's class last, with what it takes and holds.
+
+    `chain` are the statements that make `model` where it is a chain of layers and has no class; `added` are the classes
+    of layers in chains that have no number there.
+    """
 
     doc: str
     helpers: Sequence[str]
@@ -32,6 +36,8 @@ class Module:
     root: str
     inputs: Sequence[Input]
     variables: Sequence[Variable]
+    chain: Sequence[str] = ()
+    added: Sequence[str] = ()
 
 
 def key(variable: Variable) -> str:

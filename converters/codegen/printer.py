@@ -7,7 +7,7 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from porter.converters.codegen.arguments import Argument, collapsed, is_width
-from porter.converters.codegen.dialect import Dialect
+from porter.converters.codegen.dialect import Dialect, Steps
 from porter.converters.codegen.identifiers import singular
 from porter.converters.codegen.nodes import (
     Binary,
@@ -113,6 +113,8 @@ class Printer:
                 return self.construct(expr)
             case Call(func=func, args=args, kwargs=kwargs):
                 return self._call(func, args, kwargs)
+            case Items(items=(Repeat() as only,), brackets="[]"):
+                return f"[{self._repeated(only)}]"
             case Items(items=items, brackets=brackets):
                 inner = ", ".join(self.text(item) for item in items)
                 comma = "," if len(items) == 1 and brackets == "()" else ""
@@ -136,9 +138,17 @@ class Printer:
                 return self._wrapped(f"{self.text(then)} if {flag} else {self.text(otherwise)}", 1, parent)
             case Some(flag=flag, items=items):
                 return f"*([{', '.join(self.text(item) for item in items)}] if {flag} else [])"
-            case Repeat(item=item, count=count):
-                return f"[{self.text(item)} for _ in range({self.text(count)})]"
+            case Repeat():
+                return f"*({self._repeated(expr)})"
         raise AssertionError(f"{type(expr).__name__} has no text")
+
+    def _repeated(self, expr: Repeat) -> str:
+        return f"{self.text(expr.item)} for _ in range({self.text(expr.count)})"
+
+    def steps(self, layers: Expr) -> Steps:
+        """The layers of a chain."""
+        assert isinstance(layers, Items)
+        return Steps([self.text(item) for item in layers.items], self.text(layers) if layers.items else "")
 
     @staticmethod
     def _wrapped(text: str, own: int, parent: int) -> str:
@@ -182,6 +192,8 @@ class Printer:
 
     def construct(self, expr: Construct) -> str:
         """A constructor call: leading arguments by position, defaults left out, (3, 3) as 3."""
+        if expr.cls == self.dialect.sequential:
+            return self.dialect.chain(self.steps(dict(expr.kwargs)["layers"]))
         own = self.classes.get(expr.cls)
         if own is not None:
             order = [argument.name for argument in own]

@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import dataclass, field
 
 import onnx_ir as ir
 
 from porter.converters.codegen.body import Body, BodyBuilder, Path, Variable
 from porter.converters.codegen.context import Context
-from porter.converters.codegen.nodes import Expr
+from porter.converters.codegen.dialect import Dialect
+from porter.converters.codegen.nodes import Expr, walk
 from porter.converters.codegen.normal import Construct, Invoke, Local
 from porter.converters.codegen.signatures import interface
 from porter.converters.codegen.tree import Call, Statement
@@ -16,13 +18,23 @@ from porter.converters.codegen.tree import Call, Statement
 
 @dataclass
 class Chain:
-    """The layers of a Sequential, their variables by position, and children with classes of their own."""
+    """The layers of a Sequential, their variables by number, and children with classes of their own.
+
+    Numbers are the source's: a layer that the target needs beside them (a padding) has none.
+    """
 
     items: list[Expr] = field(default_factory=list)
+    count: int = 0  # of the layers that have a number
     variables: list[Variable] = field(default_factory=list)
     children: dict[Path, str] = field(default_factory=dict)
     layers: dict[str, Path] = field(default_factory=dict)
     trains: bool = False
+
+    def add(self, item: Expr, dialect: Dialect) -> int:
+        """Append a layer; its number, or that of the next one if it has none."""
+        self.items.append(item)
+        self.count += not is_added(dialect, item)
+        return self.count - (not is_added(dialect, item))
 
 
 def sequential_children(context: Context, node: Call) -> Chain | None:
@@ -37,12 +49,13 @@ def sequential_children(context: Context, node: Call) -> Chain | None:
         return None
     for path, items in steps:
         if not items:
-            chain.items.append(Construct("Identity"))
+            chain.add(Construct("Identity"), context.dialect)
             continue
         advanced = _step(context, chain, path, items, current)
         if advanced is None:
             return None
-        chain.layers[path] = (len(chain.items) - 1,)
+        if not is_added(context.dialect, chain.items[-1]):  # else its result is not one layer's
+            chain.layers[path] = (chain.count - 1,)
         current = advanced
     return chain if current is outputs[0] else None
 
@@ -71,9 +84,7 @@ def _step(
         inputs, outputs = interface(context, node)
         if inputs != [current] or len(outputs) != 1 or path not in context.constructs:
             return None
-        index = len(chain.items)
-        chain.items.append(context.constructs[path])
-        chain.children[(index,)] = path
+        chain.children[(chain.add(context.constructs[path], context.dialect),)] = path
         chain.trains |= context.trains[path]
         return outputs[0]
     inner = Call(path, 0, "", list(items))
@@ -100,19 +111,33 @@ def _append_body(
         nested = _nested_layers(expr, number, body)
         if nested is not None:
             for path in nested:
-                index = len(chain.items)
-                chain.items.append(body.definitions[path])
-                chain.variables += [Variable((index,), v.slot, v.weight) for v in body.variables if v.path == path]
+                place = (chain.add(body.definitions[path], context.dialect),)
+                chain.variables += [Variable(place, v.slot, v.weight) for v in body.variables if v.path == path]
         else:
             construct = context.dialect.as_layer(expr, Local(number))
             if construct is None:
                 return None
-            chain.items.append(construct)
+            chain.add(construct, context.dialect)
         number = line.outputs[0]
     if number != body.outputs[0]:
         return None
     chain.trains |= body.trains
     return next(value for value, own in builder.numbers.items() if own == number)
+
+
+def is_added(dialect: Dialect, item: Expr) -> bool:
+    """Whether a layer of a chain is one that the source has not."""
+    return isinstance(item, Construct) and item.cls in dialect.added
+
+
+def added_in_chains(dialect: Dialect, definitions: Iterable[Expr]) -> set[str]:
+    """The classes of layers that chains have and the source has not."""
+    return {
+        part.cls
+        for definition in definitions
+        for part in walk(definition)
+        if isinstance(part, Construct) and part is not definition and is_added(dialect, part)
+    }
 
 
 def _nested_layers(expr: Expr, number: int, body: Body) -> list[Path] | None:

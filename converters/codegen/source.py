@@ -9,7 +9,7 @@ from itertools import count
 
 from porter.converters.codegen.arguments import Argument
 from porter.converters.codegen.body import Path
-from porter.converters.codegen.dialect import Dialect, Steps
+from porter.converters.codegen.dialect import Dialect
 from porter.converters.codegen.locals import LocalNames
 from porter.converters.codegen.nodes import Expr, Items, Nested, walk
 from porter.converters.codegen.normal import (
@@ -22,7 +22,6 @@ from porter.converters.codegen.normal import (
     Local,
     Loop,
     Parameter,
-    Repeat,
     SizeOf,
 )
 from porter.converters.codegen.printer import Printer, literal
@@ -66,16 +65,28 @@ class ClassWriter:
             lines += ["", *(f"    {line}" if line else "" for line in extra)]
         return "\n".join(lines).rstrip()
 
+    def chain(self, target: str, first: Sequence[Expr]) -> list[str]:
+        """The statements that make a model that is nothing but a chain of layers, after what stands `first` in it."""
+        steps = self.template.body.definitions[()]
+        assert isinstance(steps, Items)
+        layers = replace(steps, items=(*first, *steps.items))
+        whole = Construct(self.dialect.sequential, (("layers", layers),))
+        printer = self._printer()
+        return self._in_loops(printer, target, whole) or [f"{target} = {printer.text(whole)}"]
+
     # ---- __init__ ----
+
+    def _printer(self) -> Printer:
+        return Printer(self.dialect, lambda number: f"value{number}", classes=self.classes)
 
     def _constructor(self) -> list[str]:
         arguments = [
             argument.name if argument.default is MISSING else f"{argument.name}={literal(argument.default)}"
             for argument in self.template.arguments
         ]
-        printer = Printer(self.dialect, lambda number: f"value{number}", classes=self.classes)
+        printer = self._printer()
         steps = self.template.body.definitions.get(())
-        lines = self.dialect.constructor_header(arguments, self._steps(printer, steps) if steps is not None else None)
+        lines = self.dialect.constructor_header(arguments, printer.steps(steps) if steps is not None else None)
         read = self._read_by_method()
         lines += [
             f"    self.{argument.name} = {argument.name}"
@@ -104,8 +115,8 @@ class ClassWriter:
 
     def _held(self, printer: Printer, definition: Expr) -> str:
         """What an attribute holds."""
-        text = self._definition(printer, definition)
-        listed = isinstance(definition, Repeat) or (isinstance(definition, Items) and definition.brackets == "[]")
+        text = printer.text(definition)
+        listed = isinstance(definition, Items) and definition.brackets == "[]"
         return self.dialect.listed(text) if listed else text
 
     def _in_loops(self, printer: Printer, target: str, definition: Expr) -> list[str]:
@@ -119,7 +130,7 @@ class ClassWriter:
             return []
         first = next(index for index, part in enumerate(parts) if isinstance(part, Series))
         lead = Items(tuple(parts[:first]), "[]")
-        made = self.dialect.chain(self._steps(printer, lead)) if sequential else self._held(printer, lead)
+        made = self.dialect.chain(printer.steps(lead)) if sequential else self._held(printer, lead)
         adds = self.dialect.appends if sequential else "append"
         return [f"{target} = {made}", *self._added(printer, f"{target}.{adds}", parts[first:])]
 
@@ -127,7 +138,7 @@ class ClassWriter:
         lines = []
         for part in parts:
             if not isinstance(part, Series):
-                lines.append(f"{add}({self._definition(printer, part)})")
+                lines.append(f"{add}({printer.text(part)})")
                 continue
             rows = printer.text(part.rows)
             over = f"{', '.join(part.names)} in {rows}" if part.names else f"_ in range({rows})"
@@ -139,32 +150,6 @@ class ClassWriter:
         parts = [part for line in self.template.body.lines for part in walk(line.expr)]
         own = {part.name.removeprefix("self.") for part in parts if isinstance(part, Parameter)}
         return own | {str(part.path[0]) for part in parts if isinstance(part, IfPresent)}
-
-    def _definition(self, printer: Printer, definition: Expr) -> str:
-        if isinstance(definition, Construct) and definition.cls == self.dialect.sequential:
-            return self.dialect.chain(self._steps(printer, dict(definition.kwargs)["layers"]))
-        if isinstance(definition, Items) and definition.brackets == "[]":
-            if len(definition.items) == 1 and isinstance(definition.items[0], Repeat):
-                return self._definition(printer, definition.items[0])
-            return f"[{', '.join(self._items(printer, definition))}]"
-        if isinstance(definition, Repeat):
-            return f"[{self._definition(printer, definition.item)} for _ in range({printer.text(definition.count)})]"
-        return printer.text(definition)
-
-    def _steps(self, printer: Printer, layers: Expr) -> Steps:
-        """The layers of a chain."""
-        assert isinstance(layers, Items)
-        return Steps(self._items(printer, layers), self._definition(printer, layers) if layers.items else "")
-
-    def _items(self, printer: Printer, items: Items) -> list[str]:
-        texts = []
-        for item in items.items:
-            text = self._definition(printer, item.item) if isinstance(item, Repeat) else self._definition(printer, item)
-            if isinstance(item, Repeat):
-                several = f"({text} for _ in range({printer.text(item.count)}))"
-                text = f"*{several}"
-            texts.append(text)
-        return texts
 
     # ---- call ----
 

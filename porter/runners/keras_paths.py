@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from typing import Any
 
 
@@ -15,6 +15,16 @@ def layer_paths(model: Any) -> dict[str, Any]:
     found: dict[str, Any] = {}
     _walk(model, "", found, {id(model)})
     return found
+
+
+def numbered(parts: Sequence[Any]) -> list[Any]:
+    """The items of a list or chain that have a number: PyTorch pads within its layers, Keras by a layer of its own."""
+    import keras
+
+    paddings = tuple(
+        getattr(keras.layers, f"{kind}{rank}D") for kind in ("ZeroPadding", "Cropping") for rank in (1, 2, 3)
+    )
+    return [part for part in parts if not isinstance(part, paddings)]
 
 
 def _walk(layer: Any, path: str, found: dict[str, Any], seen: set[int]) -> None:
@@ -30,7 +40,7 @@ def _children(layer: Any) -> Iterator[tuple[str, Any]]:
     import keras
 
     if isinstance(layer, keras.Sequential) or isinstance(vars(layer).get("layers"), list):
-        for index, child in enumerate(layer.layers):
+        for index, child in enumerate(numbered(layer.layers)):
             yield str(index), child
         return
     for name, value in list(vars(layer).items()):

@@ -14,13 +14,13 @@ import onnx_ir as ir
 from porter.converters.codegen.body import Body
 from porter.converters.codegen.dialect import Steps
 from porter.converters.codegen.helpers import library
-from porter.converters.codegen.module import Module, frozen_paths
+from porter.converters.codegen.module import Input, Module, frozen_paths
 from porter.converters.codegen.nodes import Call, Expr, Literal, Verbatim, Weight, call
 from porter.converters.codegen.normal import Construct
 from porter.converters.codegen.printer import literal
 from porter.converters.codegen.unify import Template
 from porter.converters.numbers import shortest
-from porter.converters.targets.keras.module import module_text
+from porter.converters.targets.keras.module import input_texts, module_text
 from porter.converters.targets.keras.padding import explicit_padding, padding_everywhere
 from porter.converters.targets.keras.sequential import layer_of
 from porter.converters.targets.keras.unjitted import unjitted
@@ -30,7 +30,7 @@ _POSITIONAL = {
     "Conv": 2, "Depthwise": 1, "Dense": 1, "Dropout": 1, "SpatialDropout": 1, "Embedding": 2, "MaxPooling": 1,
     "AveragePooling": 1, "LSTM": 1, "GRU": 1, "SimpleRNN": 1, "ZeroPadding": 1, "Cropping": 1, "UpSampling": 1,
     "Activation": 1, "Reshape": 1, "Bidirectional": 1, "MultiHeadAttention": 2, "LeakyReLU": 1, "Permute": 1,
-    "GroupNormalization": 1, "RNN": 1, "TwoBias": 1, "bilinear": 1, "keras.Sequential": 1,
+    "GroupNormalization": 1, "RNN": 1, "TwoBias": 1, "bilinear": 1,
 }  # fmt: skip
 _MODULE = frozenset(
     {"build", "create_variables", "draw", "find", "initialize", "load_weights", "symbolic_inputs", "FROZEN"}
@@ -50,6 +50,8 @@ class KerasDialect:
     name = "keras"
     sequential = "keras.Sequential"
     appends = "add"
+    added = frozenset(f"{kind}{rank}D" for kind in ("ZeroPadding", "Cropping") for rank in (1, 2, 3))
+    chains_freeze = False
     stores_reshaped = True
     statistics = frozenset({"moving_mean", "moving_variance"})
     functions_as_layers: tuple[bool, ...] = (False, True)
@@ -91,6 +93,9 @@ class KerasDialect:
 
     def chain(self, steps: Steps) -> str:
         return f"keras.Sequential({steps.whole})"
+
+    def chain_head(self, inputs: Sequence[Input]) -> list[Expr]:
+        return [Verbatim(text) for text in input_texts(inputs)]
 
     def listed(self, items: str) -> str:
         return items

@@ -19,7 +19,7 @@ def initializer(source: str) -> str | None:
         f"{cell}Cell" for cell in _CELLS if cell in drawn or f"TwoBias{cell}(" in source or f"{cell}Cell" in drawn
     )
     branches = [
-        *([(_of(cells), "layer.units")] if cells else []),
+        *([(classes_of(cells), "layer.units")] if cells else []),
         *_branch(_DEPTHWISE, drawn, "math.prod(layer.kernel.shape[:-2])"),
         *_branch(_KERNELS, drawn, "math.prod(layer.kernel.shape[:-1])"),
     ]
@@ -70,9 +70,10 @@ def _drawn(bound: str, *, alone: bool) -> list[str]:
 
 def _branch(kinds: tuple[str, ...], drawn: set[str], fan: str) -> list[tuple[str, str]]:
     found = tuple(kind for kind in kinds if kind in drawn)
-    return [(_of(found), fan)] if found else []
+    return [(classes_of(found), fan)] if found else []
 
 
-def _of(kinds: tuple[str, ...]) -> str:
+def classes_of(kinds: tuple[str, ...]) -> str:
+    """Layer classes as `isinstance` takes them."""
     names = ", ".join(f"layers.{kind}" for kind in kinds)
     return names if len(kinds) == 1 else f"({names})"

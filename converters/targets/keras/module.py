@@ -9,7 +9,20 @@ from dataclasses import dataclass
 from porter.converters.codegen.module import Input, Module, docstring
 from porter.converters.codegen.nodes import Apply, Expr, Ref, walk
 from porter.converters.codegen.printer import literal
-from porter.converters.targets.keras.fresh import initializer
+from porter.converters.targets.keras.fresh import classes_of, initializer
+
+_FIND_NUMBERED = '''
+def find(model, path):
+    """The layer or variable at an attribute path whose numbers are places in a list or chain, paddings left out."""
+    for step in path.split("."):
+        if step.isdigit():
+            parts = getattr(model, "layers", model)
+            numbered = [part for part in parts if not isinstance(part, {added})]
+            model = numbered[int(step)]
+        else:
+            model = getattr(model, step)
+    return model
+'''
 
 _FIND = '''
 def find(model, path):
@@ -80,6 +93,11 @@ def keras_input(spec: InputSpec) -> str:
     return f"keras.Input({shape}{dtype}, name={literal(spec.name)})"
 
 
+def input_texts(inputs: Sequence[Input]) -> list[str]:
+    """`keras.Input(…)` for each input."""
+    return [keras_input(_taken(given)) for given in inputs]
+
+
 def _taken(given: Input) -> InputSpec:
     counted = not given.dtype.startswith("float") and not _only_looked_up(given)
     return InputSpec(given.name, given.shape, given.dtype, counted)
@@ -102,26 +120,28 @@ def module_text(module: Module, frozen: tuple[str, ...], statistics: Collection[
     fixed = Fixed(frozen, any(not v.weight.trainable and v.slot not in statistics for v in module.variables))
     classes = module.classes
     # Of a model's own class Keras knows shapes alone: it rebuilds and exports it as if it took floats.
-    several = len(inputs) > 1 or not inputs[0].dtype.startswith("float")
+    several = not module.chain and (len(inputs) > 1 or not inputs[0].dtype.startswith("float"))
     create = _creation(inputs, fixed, several=several)
-    rebuilt = bool(fixed.frozen) or any(spec.counted for spec in inputs)
+    rebuilt = not module.chain and (bool(fixed.frozen) or any(spec.counted for spec in inputs))
     methods = [
         *([_REBUILD.format(create=create.format(model="self"))] if rebuilt else []),
         *([_EXPORT] if several else []),
     ]
-    classes = [*classes[:-1], "\n".join([classes[-1].rstrip(), *methods])]
+    if methods:
+        classes = [*classes[:-1], "\n".join([classes[-1].rstrip(), *methods])]
     listed = [f"# Not trained by the source (requires_grad=False).\nFROZEN = {literal(fixed.frozen)}"]
     body = "\n\n\n".join([*(listed if fixed.frozen else []), *module.helpers, *classes])
-    drawn = initializer(body)
+    made = module.chain or (f"model = {module.root}()", create.format(model="model"))
+    drawn = initializer("\n".join([body, *made]))
     functions = [
-        _build(module.root, create.format(model="model"), drawn=bool(drawn), fixed=fixed.any),
+        _build(made, drawn=bool(drawn), fixed=fixed.any),
         *([_create(inputs, several=several)] if fixed.frozen else []),
         *([_inputs(inputs)] if several else []),
         *([drawn] if drawn else []),
         _LOAD_FIXED if fixed.any else _LOAD,
-        _FIND,
+        _FIND_NUMBERED.format(added=classes_of(tuple(module.added))) if module.added else _FIND,
     ]
-    text = "\n\n\n".join([body, *(function.strip() for function in functions)]) + "\n"
+    text = "\n\n\n".join([*([body] if body else []), *(function.strip() for function in functions)]) + "\n"
     imports = ["from pathlib import Path", ""]
     plain = ["import keras"]
     if re.search(r"\btf\.", text):
@@ -153,13 +173,12 @@ def _given(inputs: Sequence[InputSpec], *, several: bool) -> str:
     return "symbolic_inputs()" if len(inputs) > 1 else "*symbolic_inputs()"
 
 
-def _build(root: str, create: str, *, drawn: bool, fixed: bool) -> str:
+def _build(made: Sequence[str], *, drawn: bool, fixed: bool) -> str:
     load = 'load_weights(model, Path(__file__).with_name("weights.safetensors")'
     lines = [
         "def build(weights=True):",
         '    """The model with the weights that lie beside this file, or with fresh ones."""',
-        f"    model = {root}()",
-        f"    {create}",
+        *(f"    {line}" for line in made),
     ]
     if fixed:
         lines += ["    if not weights:", "        initialize(model)"] if drawn else []

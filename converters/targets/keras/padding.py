@@ -66,13 +66,12 @@ def _with_layers(body: Body, amounts_of: Callable[[Expr], tuple[int, ...] | None
 
 
 def _in_list(body: Body, amounts_of: Callable[[Expr], tuple[int, ...] | None]) -> Body:
-    """The same for a Sequential's own list, whose later layers move by one."""
+    """The same for a chain's own list."""
     steps = body.definitions[()]
     if not isinstance(steps, Items) or any(isinstance(item, Repeat) for item in steps.items):
         return body
     items: list[Expr] = []
-    moved: dict[int, int] = {}
-    for index, item in enumerate(steps.items):
+    for item in steps.items:
         amounts = amounts_of(item)
         padded = bool(items) and isinstance(items[-1], Construct) and items[-1].cls.startswith("ZeroPadding")
         if amounts is not None and isinstance(item, Construct) and not padded:
@@ -82,18 +81,8 @@ def _in_list(body: Body, amounts_of: Callable[[Expr], tuple[int, ...] | None]) -
                 )
             )
             item = replace(item, kwargs=tuple((n, Literal("valid") if n == "padding" else v) for n, v in item.kwargs))
-        moved[index] = len(items)
         items.append(item)
-    variables = [replace(v, path=(moved[int(v.path[0])], *v.path[1:])) for v in body.variables]
-    children = {(moved[int(path[0])], *path[1:]): child for path, child in body.children.items()}
-    layers = {module: (moved[int(path[0])], *path[1:]) for module, path in body.layers.items()}
-    return replace(
-        body,
-        definitions={**body.definitions, (): Items(tuple(items), "[]")},
-        variables=variables,
-        children=children,
-        layers=layers,
-    )
+    return replace(body, definitions={**body.definitions, (): Items(tuple(items), "[]")})
 
 
 def _amounts(definition: Expr) -> tuple[int, ...] | None:

@@ -10,6 +10,8 @@ from porter.converters.targets.keras import keras_op
 from porter.converters.targets.table import CannotBind, shortest
 from porter.converters.targets.types import Array, Dims, Floats, Ints, Str, Tensor
 
+# Up to this factor a mean over repeated pixels is as fast as interpolation; its cost is the factor's square.
+_FEW_PIXELS = 4
 _COORDINATES = {"half_pixel", "align_corners", "pytorch_half_pixel", "asymmetric", "half_pixel_symmetric"}
 
 
@@ -103,8 +105,9 @@ def resize(
     if factors and sampling.repeats(factors):
         size: Any = factors[0] if len(factors) == 1 else factors
         return layer(f"UpSampling{len(factors)}D", size=size)(x)
-    if factors and len(factors) == 2 and found_scales and sampling.interpolates():
-        return layer("bilinear_upsampling", factors=factors)(x)
+    square = factors is not None and len(factors) == 2 and factors[0] == factors[1] <= _FEW_PIXELS
+    if factors and found_scales and square and sampling.interpolates():
+        return layer("bilinear_upsampling", factor=factors[0])(x)
     return sampling.of(x, size=found_sizes, scale=found_scales)
 
 

@@ -14,7 +14,7 @@ import onnx_ir as ir
 from porter.converters.codegen.body import Body
 from porter.converters.codegen.dialect import Steps
 from porter.converters.codegen.helpers import library
-from porter.converters.codegen.module import Module
+from porter.converters.codegen.module import Input, Module
 from porter.converters.codegen.nodes import Binary, Call, Expr, Literal, Verbatim, Weight, call
 from porter.converters.codegen.normal import Construct
 from porter.converters.codegen.unify import Template
@@ -59,6 +59,8 @@ class TorchDialect:
     name = "torch"
     sequential = "nn.Sequential"
     appends = "append"
+    added: frozenset[str] = frozenset()
+    chains_freeze = True
     stores_reshaped = False
     statistics = frozenset({"running_mean", "running_var"})
     functions_as_layers: tuple[bool, ...] = (True,)
@@ -100,6 +102,9 @@ class TorchDialect:
 
     def chain(self, steps: Steps) -> str:
         return f"nn.Sequential({', '.join(steps.items)})"
+
+    def chain_head(self, inputs: Sequence[Input]) -> None:
+        return None
 
     def listed(self, items: str) -> str:
         return f"nn.ModuleList({items})"

@@ -105,7 +105,12 @@ def load_weights(model, path):
 
 
 def find(model, path):
-    """The layer or variable at an attribute path whose numbers are places in a Sequential or list."""
+    """The layer or variable at an attribute path whose numbers are places in a list or chain, paddings left out."""
     for step in path.split("."):
-        model = getattr(model, "layers", model)[int(step)] if step.isdigit() else getattr(model, step)
+        if step.isdigit():
+            parts = getattr(model, "layers", model)
+            numbered = [part for part in parts if not isinstance(part, layers.ZeroPadding2D)]
+            model = numbered[int(step)]
+        else:
+            model = getattr(model, step)
     return model

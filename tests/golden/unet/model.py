@@ -8,9 +8,9 @@ from keras import layers, ops
 from safetensors.numpy import load_file
 
 
-def bilinear_upsampling(factors):
-    """Images by whole factors as large, exactly as interpolated: the mean over a pixel's width of repeated pixels."""
-    width = tuple(2 * factor for factor in factors)
+def bilinear_upsampling(factor):
+    """Images `factor` times as large, exactly as interpolated: the mean over a pixel's width of repeated pixels."""
+    width = 2 * factor
     return keras.Sequential([layers.UpSampling2D(width), layers.AveragePooling2D(width, strides=2, padding="same")])
 
 
@@ -51,7 +51,7 @@ class Up(layers.Layer):
         self.up = (
             layers.Conv2DTranspose(filters, 2, strides=2)
             if transposed
-            else keras.Sequential([bilinear_upsampling((2, 2)), layers.Conv2D(filters, 1)])
+            else keras.Sequential([bilinear_upsampling(2), layers.Conv2D(filters, 1)])
         )
         self.conv = DoubleConv(filters)
 

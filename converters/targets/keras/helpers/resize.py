@@ -9,9 +9,9 @@ import keras
 from keras import layers, ops
 
 
-def bilinear_upsampling(factors):
-    """Images by whole factors as large, exactly as interpolated: the mean over a pixel's width of repeated pixels."""
-    width = tuple(2 * factor for factor in factors)
+def bilinear_upsampling(factor):
+    """Images `factor` times as large, exactly as interpolated: the mean over a pixel's width of repeated pixels."""
+    width = 2 * factor
     return keras.Sequential([layers.UpSampling2D(width), layers.AveragePooling2D(width, strides=2, padding="same")])
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 from collections.abc import Sequence
 from dataclasses import dataclass, field
+from pathlib import Path
 from typing import Any
 
 os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "3")
@@ -91,29 +92,17 @@ def ported(model: onnx.ModelProto, weights: Sequence[str] = (), *, native: bool 
 
 
 def loaded(generated: Generated, arrays: dict[str, np.ndarray]) -> Any:
-    """The generated class, built on its inputs and filled."""
-    import keras
+    """The generated model with its weights, from memory."""
+    made = generated.arrays(arrays)
 
-    namespace: dict[str, Any] = {"__name__": "generated"}
+    def load_weights(model: Any, path: Path, **_: bool) -> None:
+        for name, array in made.items():
+            namespace["find"](model, name).assign(array)
+
+    namespace: dict[str, Any] = {"__name__": "generated", "__file__": "model.py"}
     exec(compile(generated.source, "model.py", "exec"), namespace)
-    model = namespace[generated.root]()
-    specs = generated.inputs
-    model(
-        *(
-            keras.Input(
-                batch_shape=[None if isinstance(d, str) else d for d in (s.shape[a] for a in s.permutation)],
-                dtype=s.dtype,
-            )
-            for s in specs
-        )
-    )
-    for name, array in generated.arrays(arrays).items():
-        owner: Any = model
-        *path, last = name.split(".")
-        for part in path:
-            owner = getattr(owner, "layers", owner)[int(part)] if part.isdigit() else getattr(owner, part)
-        getattr(owner, last).assign(array)
-    return model
+    namespace["load_weights"] = load_weights
+    return namespace["build"]()
 
 
 def run(

@@ -211,3 +211,21 @@ def test_automatic_padding_with_holes(op: str, auto_pad: str, dilation: int, cou
     right = run(Case(op, {"x": x}, common | written), right=[x])[0]
     for dynamic in (True, False):
         check(Case(op, {"x": x}, common | {"auto_pad": auto_pad}), dynamic=dynamic, right=right)
+
+
+@pytest.mark.parametrize("rank", [1, 2])
+@pytest.mark.parametrize(
+    ("size", "stride", "padding", "ceil_mode"), [(3, 2, 1, False), (3, 2, 1, True), (2, 2, 1, False)]
+)
+def test_zeros_are_as_good_as_nothing_behind_a_relu(
+    rank: int, size: int, stride: int, padding: int, ceil_mode: bool
+) -> None:
+    """Also for gradients, in windows that hold nothing but zeros (most of these are negative before the ReLU)."""
+    net = nn.Sequential(nn.ReLU(), MAX[rank](size, stride, padding, ceil_mode=ceil_mode))
+    source = check_module(net, images(rank) - 1.5, others=[(x - 1.5,) for (x,) in further(rank)])
+    assert "layers.ZeroPadding" in source and "inf" not in source
+
+
+def test_zeros_are_no_good_where_numbers_are_negative() -> None:
+    for before in (nn.Tanh(), nn.LeakyReLU(0.25), nn.Identity()):
+        assert "-inf" in check_module(nn.Sequential(before, nn.MaxPool2d(3, 2, 1)), images(2) - 1.5)

@@ -29,6 +29,8 @@ def images(rank: int, size: int = 7) -> torch.Tensor:
 # (rank, what it is resized to): whole and broken factors, sizes that grow, shrink or both.
 PLANE = [
     (2, {"scale_factor": 2}),
+    (2, {"scale_factor": 3}),
+    (2, {"scale_factor": (2, 4)}),
     (2, {"scale_factor": 1.5}),
     (2, {"scale_factor": 0.6}),
     (2, {"size": (5, 9)}),
@@ -103,6 +105,14 @@ def test_whole_factors_are_a_layer() -> None:
             return self.up(self.conv(x))
 
     assert "layers.UpSampling2D(2)" in check_module(Up(), images(2), others=[(images(2, 10),)])
+
+
+@pytest.mark.parametrize("factor", [2, 3, 4])
+def test_bilinear_upsampling_is_a_mean_of_repeated_pixels(factor: int) -> None:
+    """At every size, a single row included."""
+    others = [(images(2, 10),), (noise(2, 3, 1, 5),)]
+    source = check_module(nn.Upsample(scale_factor=factor, mode="bilinear"), images(2), others=others)
+    assert f"bilinear_upsampling({factor})" in source
 
 
 @pytest.mark.parametrize("coordinates", ["half_pixel", "align_corners", "pytorch_half_pixel", "asymmetric"])
