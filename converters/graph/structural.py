@@ -93,22 +93,32 @@ def _squeeze(run: LayoutPass, node: ir.Node) -> bool:
 
 
 def _unsqueeze(run: LayoutPass, node: ir.Node) -> bool:
-    """A new axis is stored before the axis that follows it in the source, or last."""
+    """A new axis is stored before the axis that follows it in the source, or last.
+
+    What becomes an image for a spatial operator gets its axes channels last at once, where the axes that there are stay
+    in their order.
+    """
     value = node.inputs[0]
     assert value is not None
     stored, axes = run.at(value), _axes_input(node)
-    if axes is None or stored.order == identity(len(stored.order)):
+    if axes is None:
         return False
     rank = len(stored.order) + len(axes)
     new = sorted(axis % rank for axis in axes)
     old = [axis for axis in range(rank) if axis not in new]
     order = [old[axis] for axis in stored.order]
-    for axis in new:
-        follower = next((position for position, other in enumerate(order) if other == axis + 1), len(order))
-        order.insert(follower, axis)
+    image = [axis for axis in channels_last(rank) if axis in old] == order and run.meets_spatial(node.outputs[0])
+    if image and stored.features is None:
+        order = list(channels_last(rank))
+    elif stored.order == identity(len(stored.order)):
+        return False
+    else:
+        for axis in new:
+            follower = next((position for position, other in enumerate(order) if other == axis + 1), len(order))
+            order.insert(follower, axis)
     node.replace_input_with(0, stored.value)
-    node.replace_input_with(1, run.constant(np.asarray([order.index(axis) for axis in new], dtype=np.int64)))
-    run.set(node.outputs[0], tuple(order), native=stored.native)
+    node.replace_input_with(1, run.constant(np.asarray(sorted(order.index(axis) for axis in new), dtype=np.int64)))
+    run.set(node.outputs[0], tuple(order), native=stored.native or image)
     return True
 
 

@@ -119,9 +119,7 @@ class BertModel(keras.Model):
         if isinstance(input_ids, (list, tuple)):
             return self.call(*input_ids)
         hidden = self.embeddings(input_ids, token_type_ids)
-        mask = (
-            1.0 - ops.cast(ops.expand_dims(ops.expand_dims(attention_mask, axis=1), axis=2), self.compute_dtype)
-        ) * -10000.0
+        mask = (1.0 - ops.cast(ops.expand_dims(attention_mask, axis=(1, 2)), self.compute_dtype)) * -10000.0
         for encoder_item in self.encoder:
             hidden = encoder_item(hidden, mask)
         x = self.pooler(hidden)

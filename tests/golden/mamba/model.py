@@ -43,11 +43,10 @@ class MambaMixer(layers.Layer):
         y = x * ops.expand_dims(dt, axis=-1)
         dt = ops.cumsum(-ops.exp(self.A_log) * dt, axis=1)
         dt = ops.expand_dims(dt, axis=2) - ops.expand_dims(dt, axis=1)
-        z = ops.expand_dims(ops.expand_dims(ops.tril(ops.ones((time, time), dtype="bool")), axis=0), axis=3)
+        z = ops.logical_not(ops.expand_dims(ops.tril(ops.ones((time, time), dtype="bool")), axis=(0, 3)))
         y = ops.einsum(
             "btsh,bshp->bthp",
-            ops.expand_dims(ops.einsum("btn,bsn->bts", c, b), axis=-1)
-            * ops.exp(ops.where(ops.logical_not(z), float("-inf"), dt)),
+            ops.expand_dims(ops.einsum("btn,bsn->bts", c, b), axis=-1) * ops.exp(ops.where(z, float("-inf"), dt)),
             y,
         )
         y = ops.reshape(y + self.D * x, (-1, time, 20))

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 import pytest
 import torch
@@ -85,3 +87,67 @@ def test_a_broadcast_is_no_node_that_changes_nothing() -> None:
     """The neutral number brings the shape."""
     check_module(lambda x: x * (torch.arange(1) + torch.zeros(3, 1, dtype=torch.int64)), noise(3, 4))
     check_module(lambda x: x.expand(3, -1) * 2, noise(1, 4), dynamic="none")
+
+
+IMAGES = {
+    1: (lambda x: x[:, None], (2, 9), nn.Conv1d(1, 3, 3, padding=1)),
+    2: (lambda x: x[:, None, :, None], (2, 9), nn.Conv2d(1, 3, (3, 1), padding=(1, 0))),
+    3: (lambda x: x[:, None], (2, 9, 6, 7), nn.Conv3d(1, 3, 3, padding=1)),
+}
+
+
+class Imaged(nn.Module):
+    """Makes an image of its input, for a convolution behind operators that keep the axes in their places."""
+
+    def __init__(self, made: Any, conv: nn.Module) -> None:
+        super().__init__()
+        self.made, self.conv = made, conv
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        x = self.made(x)
+        x = F.pad(x, (1, 2, *[0] * (2 * x.dim() - 6)))
+        return self.conv(x * 2).amax(1)
+
+
+@pytest.mark.parametrize(("made", "shape", "conv"), IMAGES.values(), ids=map(str, IMAGES))
+def test_what_becomes_an_image_has_its_channels_last_at_once(
+    made: Any, shape: tuple[int, ...], conv: nn.Module
+) -> None:
+    other = noise(3, *[size + 2 for size in shape[1:]])
+    for sizes in (
+        shape,
+        (shape[0], *[shape[0]] * (len(shape) - 1)),
+    ):
+        source = check_module(Imaged(made, conv), noise(*sizes), others=[(other,)])
+        assert "transpose" not in source, source
+
+
+def test_an_image_of_channels_that_were_there_is_transposed_once() -> None:
+    """The channels lie before the axis that becomes its width: they must go behind it."""
+    module = Imaged(lambda x: x[:, :, None], nn.Conv2d(5, 3, (1, 3)))
+    source = check_module(module, noise(2, 5, 9), others=[(noise(3, 5, 7),)])
+    assert source.count("transpose") <= 1, source
+
+
+def test_an_image_that_is_also_read_flat() -> None:
+    class Both(Imaged):
+        def forward(self, x: torch.Tensor) -> torch.Tensor:
+            image = self.made(x)
+            return self.conv(image).flatten(1)[:, :18] + image.expand(-1, 2, -1).reshape(x.shape[0], -1)
+
+    check_module(Both(lambda x: x[:, None], nn.Conv1d(1, 3, 3, padding=1)), noise(2, 9), dynamic="none")
+
+
+@pytest.mark.parametrize(
+    "made",
+    [
+        lambda x: x[:, None, :, None],
+        lambda x: x[None, :, None],
+        lambda x: x[:, :, None, None],
+        lambda x: x.unsqueeze(-1).unsqueeze(0).unsqueeze(-2),
+        lambda x: x.unsqueeze(1).unsqueeze(1),
+    ],
+)
+def test_new_axes_are_made_in_one_step(made: Any) -> None:
+    source = check_module(lambda x: made(x) * made(x + 1).cos(), noise(4, 4), others=[(noise(3, 5),)])
+    assert source.count("expand_dims") <= 3, source
