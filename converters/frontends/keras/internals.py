@@ -235,7 +235,9 @@ def _slice_constants(state: Recording, stack: ExitStack) -> None:
 
     def get_item(self: Any, key: Any) -> Any:
         parts = key if isinstance(key, tuple) else (key,)
-        bounds = [b for part in parts for b in ((part.start, part.stop, part.step) if isinstance(part, slice) else (part,))]
+        bounds = [
+            b for part in parts for b in ((part.start, part.stop, part.step) if isinstance(part, slice) else (part,))
+        ]
         if state.active and any(isinstance(bound, Size) for bound in bounds):
             return GetItem().symbolic_call(self, key)
         return item(self, key)
@@ -358,7 +360,37 @@ def _set(stack: ExitStack, owner: Any, name: str, value: Any) -> None:
 def called_in_inference(model: Any, args: tuple, kwargs: dict[str, Any]) -> Any:
     """What the model gives outside training."""
     mode = {"training": False} if "training" in inspect.signature(model.call).parameters else {}
-    return model(*args, **kwargs, **mode)
+    return run(model, args, {**kwargs, **mode})
+
+
+def run(function: Callable[..., Any], args: tuple, kwargs: dict[str, Any]) -> Any:
+    """`function(*args, **kwargs)` on TensorFlow, compiled by XLA where this processor has no kernel of its own.
+
+    What has none in float64 either is computed in float32.
+    """
+    import tensorflow as tf
+
+    try:
+        return function(*args, **kwargs)
+    except no_kernel() as error:
+        if "attr 'T'" in str(error):
+            return mapped(_widened, function(*mapped(_narrowed, args), **mapped(_narrowed, kwargs)))
+    return tf.function(lambda: function(*args, **kwargs), jit_compile=True)()
+
+
+def no_kernel() -> tuple[type[Exception], ...]:
+    """What TensorFlow raises for an operation that this processor, or this dtype, has no kernel for."""
+    import tensorflow as tf
+
+    return tf.errors.InvalidArgumentError, tf.errors.NotFoundError, tf.errors.UnimplementedError
+
+
+def _narrowed(leaf: Any) -> Any:
+    return keras.ops.cast(leaf, "float32") if getattr(leaf, "dtype", None) == "float64" else leaf
+
+
+def _widened(leaf: Any) -> Any:
+    return keras.ops.cast(leaf, "float64") if getattr(leaf, "dtype", None) == "float32" else leaf
 
 
 class _Operations:

@@ -30,7 +30,6 @@ class Rule:
     activates: bool = False
     when: Callable[..., bool] | None = None
 
-
     @property
     def theirs(self) -> bool:
         """Whether it is a user's."""
