@@ -27,8 +27,9 @@ from porter.errors import ExportError
 
 # Which of several equal elements is picked is Keras' own choice: what they point at is compared instead.
 _PICKING = {"TopK": 1, "Argsort": 0}
-# What TensorFlow computes in float32 inside, whatever it is given: the coordinates of pixels.
-_SINGLE_INSIDE = {"Resize": 1e-5, "UpSampling2D": 1e-5}
+# What TensorFlow computes in float32 inside, whatever it is given: the coordinates of pixels. It looks the cubic
+# kernel up in a table of 1024 places.
+_SINGLE_INSIDE, _LOOKED_UP = 1e-5, 2e-3
 
 
 def check(model: Any, trace: Trace, graph: ir.Model, called: Interface) -> None:
@@ -228,8 +229,7 @@ class _Check:
     # ---- the comparison ----
 
     def _compare(self, call: Call, number: int, got: np.ndarray, truth: np.ndarray, nodes: list[ir.Node]) -> None:
-        tolerance = _SINGLE_INSIDE.get(type(call.subject).__name__, TOLERANCE)
-        problem = difference(got, as_double(truth), "Keras", tolerance)
+        problem = difference(got, as_double(truth), "Keras", _tolerance(call.subject))
         if problem and _PICKING.get(type(call.subject).__name__) == number and got.shape == truth.shape:
             source, axis = self._sorted(call)
             problem = difference(np.take_along_axis(source, got, axis), np.take_along_axis(source, truth, axis))
@@ -248,6 +248,12 @@ class _Check:
         if isinstance(call.subject, internals.Created):
             what = call.subject.function
         return f"the ONNX translation of {what} in {call.path} of {type(self.model).__name__} ({call.line})"
+
+
+def _tolerance(subject: Any) -> float:
+    if type(subject).__name__ not in ("Resize", "UpSampling2D"):
+        return TOLERANCE
+    return _LOOKED_UP if subject.interpolation == "bicubic" else _SINGLE_INSIDE
 
 
 def _constant(value: ir.Value) -> np.ndarray:

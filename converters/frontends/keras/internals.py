@@ -14,6 +14,7 @@ from functools import cache
 from typing import Any
 
 import keras
+import numpy as np
 from keras.src import backend, tree
 from keras.src.backend.common import variables as keras_variables
 from keras.src.layers import layer as layer_module
@@ -80,6 +81,11 @@ def mapped(function: Callable[[Any], Any], structure: Any) -> Any:
     return tree.map_structure(function, structure)
 
 
+def mapped_together(function: Callable[..., Any], *structures: Any) -> Any:
+    """Structures of one form as one, their leaves combined."""
+    return tree.map_structure(function, *structures)
+
+
 def is_symbolic(value: Any) -> bool:
     """Whether some leaf is a tensor of the trace, a variable or a size that varies."""
     return any(isinstance(leaf, Symbolic) for leaf in flat(value))
@@ -110,6 +116,7 @@ def recording(take: Callable[[Operation, tuple, dict[str, Any]], Any]) -> Iterat
         _see_variables(state, stack)
         _keep_sizes(state, stack, take)
         _slice_constants(state, stack)
+        _name_operations(state, stack)
         _refuse_chance(state, stack)
         yield state
 
@@ -227,6 +234,38 @@ def _keep_sizes(state: Recording, stack: ExitStack, take: Callable[..., Any]) ->
         creating(name)
 
 
+def _name_operations(state: Recording, stack: ExitStack) -> None:
+    """Layers of Keras that call the backend by themselves call the operation of that name."""
+    homes = {
+        backend.core: keras.ops,
+        backend.numpy: keras.ops,
+        backend.nn: keras.ops,
+        backend.math: keras.ops,
+        backend.image: keras.ops.image,
+        backend.linalg: keras.ops.linalg,
+        backend: keras.ops,
+        sys.modules[backend.numpy.__name__.rpartition(".")[0]]: keras.ops,  # the backend in use, as layers find it
+    }
+
+    def named(module: Any, name: str, operation: Callable[..., Any]) -> None:
+        original = getattr(module, name)
+
+        def call(*args: Any, **kwargs: Any) -> Any:
+            if state.active and any(isinstance(leaf, keras.KerasTensor | Variable) for leaf in flat((args, kwargs))):
+                return operation(*args, **kwargs)
+            return original(*args, **kwargs)
+
+        _replace(stack, module, name, call)
+
+    for module, operations in homes.items():
+        for name in dir(operations):
+            operation = getattr(operations, name)
+            # Others give nothing symbolic: they would only come back here.
+            symbolic = "any_symbolic_tensors" in getattr(getattr(operation, "__code__", None), "co_names", ())
+            if name != "shape" and symbolic and inspect.isfunction(vars(module).get(name)):
+                named(module, name, operation)
+
+
 def _slice_constants(state: Recording, stack: ExitStack) -> None:
     """A constant cut at a size that varies varies too."""
     import tensorflow as tf
@@ -341,6 +380,14 @@ def doubled(model: Any) -> Iterator[None]:
 
 
 @contextmanager
+def with_array(layer: Any, name: str) -> Iterator[None]:
+    """The layer with a list of numbers as an array."""
+    with ExitStack() as stack:
+        _set(stack, layer, name, np.asarray(getattr(layer, name)))
+        yield
+
+
+@contextmanager
 def without_activation(layer: Any) -> Iterator[None]:
     """The layer without the function at its end."""
     with ExitStack() as stack:
@@ -393,26 +440,6 @@ def _widened(leaf: Any) -> Any:
     return keras.ops.cast(leaf, "float64") if getattr(leaf, "dtype", None) == "float32" else leaf
 
 
-class _Operations:
-    """`keras.ops` in the form of a backend, which preprocessing layers compute with."""
-
-    def __init__(self) -> None:
-        self.numpy = self.core = self.nn = self.math = keras.ops
-        self.image, self.linalg = keras.ops.image, keras.ops.linalg
-
-    def __getattr__(self, name: str) -> Any:
-        return getattr(keras.ops, name)
-
-
-@contextmanager
-def computing_with_operations(layer: Any) -> Iterator[None]:
-    """A preprocessing layer, which calls a backend by itself, calling `keras.ops` instead."""
-    with ExitStack() as stack:
-        if "backend" in vars(layer):
-            _set(stack, layer, "backend", _Operations())
-        yield
-
-
 @contextmanager
 def without_attention_dropout(layer: Any) -> Iterator[None]:
     """An attention layer that takes its way without Dropout, which is the same outside training."""
@@ -421,3 +448,18 @@ def without_attention_dropout(layer: Any) -> Iterator[None]:
             if isinstance(vars(layer).get(name), float | int):
                 _set(stack, layer, name, 0.0)
         yield
+
+
+def result_of(operation: Operation, args: tuple, kwargs: dict[str, Any]) -> Any:
+    """Shapes and dtypes of what an operation gives, also where Keras itself has them wrong."""
+    outputs = operation.compute_output_spec(*args, **kwargs)
+    kind = type(operation).__name__
+    if kind == "MultiHot":
+        return _with_dtype(outputs, operation.dtype or keras.config.floatx())
+    if kind in ("Normalize", "Logsumexp"):
+        return _with_dtype(outputs, backend.result_type(args[0].dtype, float))
+    return outputs
+
+
+def _with_dtype(tensor: keras.KerasTensor, dtype: str) -> keras.KerasTensor:
+    return symbolic_tensor(tensor.shape, dtype)

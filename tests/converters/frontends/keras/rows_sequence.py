@@ -9,6 +9,8 @@ from keras import layers
 from tests.converters.frontends.keras.cases import flags, floats, layer
 
 STEPS, OPEN, SQUARE = floats(5, 3), floats(None, 3), floats(4, 4)
+# Numbers in attributes of ONNX are float32.
+SINGLE = 1e-7
 STATE, MASK = floats(4), flags(None)
 
 
@@ -41,7 +43,7 @@ def _plain(kind: Any, states: int) -> list[Any]:
 ROWS = {
     "LSTM": [
         *_plain(layers.LSTM, 2),
-        layer(lambda: layers.LSTM(4, recurrent_activation="hard_sigmoid", return_sequences=True), OPEN),
+        layer(lambda: layers.LSTM(4, recurrent_activation="hard_sigmoid", return_sequences=True), OPEN, rtol=SINGLE),
         layer(lambda: layers.LSTM(4, unit_forget_bias=False, unroll=True), STEPS),
     ],
     "GRU": [
@@ -79,31 +81,52 @@ ROWS = {
         layer(lambda: layers.TimeDistributed(layers.Conv2D(3, 2)), floats(4, 5, 5, 2)),
     ],
     "MultiHeadAttention": [
-        layer(lambda: layers.MultiHeadAttention(2, 3), OPEN, call=lambda made, x: made(x, x)),
-        layer(lambda: layers.MultiHeadAttention(2, 3, dropout=0.2), OPEN, call=lambda made, x: made(x, x)),
+        layer(lambda: layers.MultiHeadAttention(2, 3), OPEN, call=lambda made, x: made(x, x), rtol=SINGLE),
+        layer(lambda: layers.MultiHeadAttention(2, 3, dropout=0.2), OPEN, call=lambda made, x: made(x, x), rtol=SINGLE),
         layer(
             lambda: layers.MultiHeadAttention(2, 3, value_dim=5, output_shape=6, use_bias=False),
             OPEN,
             floats(6, 4),
             call=lambda made, x, y: made(x, y),
+            rtol=SINGLE,
         ),
-        layer(lambda: layers.MultiHeadAttention(2, 3), OPEN, call=lambda made, x: made(x, x, use_causal_mask=True)),
+        layer(
+            lambda: layers.MultiHeadAttention(2, 3),
+            OPEN,
+            call=lambda made, x: made(x, x, use_causal_mask=True),
+            rtol=SINGLE,
+        ),
         layer(
             lambda: layers.MultiHeadAttention(2, 3),
             floats(5, 3),
             floats(6, 3),
             flags(5, 6),
             call=lambda made, x, y, m: made(x, y, attention_mask=m),
+            rtol=SINGLE,
+        ),
+        layer(
+            lambda: layers.MultiHeadAttention(2, 3, dropout=0.1),
+            floats(5, 3),
+            floats(6, 3),
+            flags(5, 6),
+            call=lambda made, x, y, m: made(x, y, attention_mask=m),
+            rtol=SINGLE,
         ),
         layer(
             lambda: layers.MultiHeadAttention(2, 3),
             floats(4, 4),
             call=lambda made, x: made(x, x, return_attention_scores=True),
+            rtol=SINGLE,
         ),
     ],
     "GroupQueryAttention": [
-        layer(lambda: layers.GroupQueryAttention(3, 4, 2), OPEN, call=lambda made, x: made(x, x)),
-        layer(lambda: layers.GroupQueryAttention(3, 4, 2), OPEN, call=lambda made, x: made(x, x, use_causal_mask=True)),
+        layer(lambda: layers.GroupQueryAttention(3, 4, 2), OPEN, call=lambda made, x: made(x, x), rtol=SINGLE),
+        layer(
+            lambda: layers.GroupQueryAttention(3, 4, 2),
+            OPEN,
+            call=lambda made, x: made(x, x, use_causal_mask=True),
+            rtol=SINGLE,
+        ),
     ],
     "Attention": [
         layer(lambda: layers.Attention(), OPEN, floats(6, 3), call=lambda made, q, v: made([q, v])),
