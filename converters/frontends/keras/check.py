@@ -18,7 +18,7 @@ import onnx_ir as ir
 
 from porter.converters.frontends.comparison import TOLERANCE, difference, external
 from porter.converters.frontends.evaluate import as_double, evaluate_nodes
-from porter.converters.frontends.keras import internals, table
+from porter.converters.frontends.keras import internals, running, table
 from porter.converters.frontends.keras.interface import Interface
 from porter.converters.frontends.keras.symbolic import Size, evaluate
 from porter.converters.frontends.keras.trace import Call, Tensor, Trace
@@ -39,10 +39,9 @@ def check(model: Any, trace: Trace, graph: ir.Model, called: Interface) -> None:
         ExportError: naming the first layer or operation whose translation differs, its path and its line.
     """
     run = _Check(model, trace, graph.graph, called)
-    with internals.doubled(model):
+    with running.doubled(model):
         run.calls()
         whole = run.whole()
-    # Where TensorFlow computes something in float32 alone, the whole is compared in that.
     run.compare_whole(run.whole() if whole is None else whole, 1e-3 if whole is None else TOLERANCE)
 
 
@@ -95,12 +94,15 @@ class _Check:
         return [keras.ops.convert_to_tensor(as_double(array) if dtype else array) for array in arrays]
 
     def whole(self) -> list[Any] | None:
-        """What the model gives, flat; None where TensorFlow cannot compute it in float64."""
+        """What the model gives, flat; None where it does not run in float64.
+
+        TensorFlow may have no kernel for that, and a model that names float32 mixes the two.
+        """
         double = keras.config.floatx() == "float64"
         args, kwargs = self.called.pack(self.inputs("float64" if double else None))
         try:
-            return internals.flat(internals.called_in_inference(self.model, args, kwargs))
-        except internals.no_kernel():
+            return internals.flat(running.called_in_inference(self.model, args, kwargs))
+        except Exception:
             if double:
                 return None
             raise
@@ -171,11 +173,11 @@ class _Check:
             settings = internals.mapped(self._actual, subject.settings)
             return getattr(keras.ops, subject.function)(**_double_dtype(settings))
         if not isinstance(subject, internals.Layer):
-            return internals.run(self._at_these_sizes(subject).call, args, kwargs)
+            return running.run(self._at_these_sizes(subject).call, args, kwargs)
         rule = table.find(subject)
         bare = rule is not None and rule.activates and subject.activation is not None
-        with internals.without_activation(subject) if bare else nullcontext():
-            return internals.run(subject.call, args, kwargs)
+        with running.without_activation(subject) if bare else nullcontext():
+            return running.run(subject.call, args, kwargs)
 
     def _at_these_sizes(self, operation: Any) -> Any:
         """The operation with its settings in numbers and in float64."""

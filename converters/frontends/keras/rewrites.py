@@ -8,7 +8,7 @@ from typing import Any
 import keras
 from keras import ops
 
-from porter.converters.frontends.keras import internals
+from porter.converters.frontends.keras import internals, running
 from porter.converters.frontends.keras.symbolic import Size
 from porter.errors import UnsupportedError
 
@@ -44,14 +44,14 @@ def attention(layer: Any, *args: Any, **kwargs: Any) -> Any:
     masked = any(kwargs.get(name) is not None for name in masks) or internals.mask_of(args[0]) is not None
     if kwargs.get("return_attention_scores") or masked or len(args) > 3:
         return layer.call(*args, **kwargs)
-    with internals.without_attention_dropout(layer):
+    with running.without_attention_dropout(layer):
         return layer.call(*args, **kwargs)
 
 
 @rewrite("Discretization")
 def discretization(layer: Any, *args: Any, **kwargs: Any) -> Any:
     """The boundaries as an array."""
-    with internals.with_array(layer, "bin_boundaries"):
+    with running.with_array(layer, "bin_boundaries"):
         return layer.call(*args, **kwargs)
 
 
@@ -162,3 +162,20 @@ def unrolled(layer: Any, sequences: Any, initial_state: Any = None, mask: Any = 
 def _chosen(keep: Any, value: Any, other: Any) -> Any:
     """`value` for the examples that keep, else `other`."""
     return ops.where(ops.reshape(keep, (-1, *[1] * (len(value.shape) - 1))), value, other)
+
+
+@rewrite("CategoryEncoding")
+def category_encoding(layer: Any, inputs: Any, count_weights: Any = None) -> Any:
+    """Classes as ones at their places, or how often each stands in an example."""
+    dtype = layer.compute_dtype
+    numbers = ops.cast(inputs, "int32")
+    if layer.output_mode == "one_hot":
+        single = len(numbers.shape) > 1 and numbers.shape[-1] == 1
+        return ops.one_hot(ops.squeeze(numbers, -1) if single else numbers, layer.num_tokens, dtype=dtype)
+    ones = ops.one_hot(numbers, layer.num_tokens, dtype=dtype)
+    axis = -2 if len(numbers.shape) > 1 else 0
+    if layer.output_mode == "multi_hot":
+        return ops.max(ones, axis=axis)
+    if count_weights is not None:
+        ones = ones * ops.expand_dims(ops.cast(count_weights, dtype), -1)
+    return ops.sum(ones, axis=axis)

@@ -88,11 +88,38 @@ REGULARIZE = {
     "GaussianNoise": [layer(lambda: layers.GaussianNoise(0.3), ROW)],
     "ActivityRegularization": [layer(lambda: layers.ActivityRegularization(l2=0.1), ROW)],
 }
-NAMES = (
-    "celu elu exponential gelu glu hard_shrink hard_sigmoid hard_silu hard_tanh leaky_relu linear log_sigmoid "
-    "log_softmax mish relu relu6 selu sigmoid silu soft_shrink softmax softplus softsign sparse_plus sparse_sigmoid "
-    "sparsemax squareplus tanh tanh_shrink threshold"
-).split()
+NAMES = [
+    "celu",
+    "elu",
+    "exponential",
+    "gelu",
+    "glu",
+    "hard_shrink",
+    "hard_sigmoid",
+    "hard_silu",
+    "hard_tanh",
+    "leaky_relu",
+    "linear",
+    "log_sigmoid",
+    "log_softmax",
+    "mish",
+    "relu",
+    "relu6",
+    "selu",
+    "sigmoid",
+    "silu",
+    "soft_shrink",
+    "softmax",
+    "softplus",
+    "softsign",
+    "sparse_plus",
+    "sparse_sigmoid",
+    "sparsemax",
+    "squareplus",
+    "tanh",
+    "tanh_shrink",
+    "threshold",
+]
 ACTIVATION = {
     "Activation": [
         layer(lambda name=name: layers.Activation(name), floats(4, 6), rtol=SINGLE)
