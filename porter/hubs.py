@@ -13,6 +13,8 @@ from porter.factories import call, suggestion
 
 HUBS = ("timm", "torchvision", "transformers", "keras.applications")
 _FRAMEWORKS = {"timm": "torch", "torchvision": "torch", "transformers": "torch", "keras.applications": "keras"}
+# Height and width of an example (pixels) for models that take any.
+_SIDE = 224
 _SEED = 0
 
 
@@ -78,7 +80,7 @@ def _applications(applications: Any, name: str, variant: str, reference: str) ->
     _variant(variant, ("", "pretrained"), reference)
     weights = "imagenet" if variant else None
     model = call(lambda: getattr(applications, name)(weights=weights), reference)
-    return model, (_image((2, *model.input_shape[1:])),)
+    return model, (_image((2, *(size or _SIDE for size in model.input_shape[1:]))),)
 
 
 def _known(name: str, names: list[str], hub: str, reference: str) -> None:

@@ -37,23 +37,27 @@ def _padded(x: torch.Tensor, begins: list[int], ends: list[int], value: float = 
     return F.pad(x, flat, value=value) if any(flat) else x
 
 
-def _spatial(attributes: Attributes, rank: int) -> tuple[list[int], list[int], list[int], list[int]]:
-    """Strides, dilations, leading pads, trailing pads."""
-    if attributes.get("auto_pad", "NOTSET") != "NOTSET":
-        raise NotImplementedError("auto_pad")
-    pads = list(attributes.get("pads", [0] * (2 * rank)))
-    return (
-        list(attributes.get("strides", [1] * rank)),
-        list(attributes.get("dilations", [1] * rank)),
-        pads[:rank],
-        pads[rank:],
-    )
+def _spatial(
+    attributes: Attributes, sizes: tuple[int, ...], kernel: tuple[int, ...]
+) -> tuple[list[int], list[int], list[int], list[int]]:
+    """Strides, dilations, leading pads, trailing pads over axes of these sizes."""
+    rank = len(sizes)
+    strides = list(attributes.get("strides", [1] * rank))
+    dilations = list(attributes.get("dilations", [1] * rank))
+    how = attributes.get("auto_pad", "NOTSET")
+    if how in ("SAME_UPPER", "SAME_LOWER"):
+        spans = [d * (k - 1) + 1 for k, d in zip(kernel, dilations, strict=True)]
+        totals = [max((-(-n // s) - 1) * s + span - n, 0) for n, s, span in zip(sizes, strides, spans, strict=True)]
+        small, large = [t // 2 for t in totals], [t - t // 2 for t in totals]
+        return strides, dilations, *((small, large) if how == "SAME_UPPER" else (large, small))
+    pads = list(attributes.get("pads", [0] * (2 * rank))) if how == "NOTSET" else [0] * (2 * rank)
+    return strides, dilations, pads[:rank], pads[rank:]
 
 
 @kernel
 def Conv(attributes: Attributes, x: Array, w: Array, b: Array = None) -> tuple[np.ndarray, ...]:
     rank = w.ndim - 2
-    strides, dilations, begins, ends = _spatial(attributes, rank)
+    strides, dilations, begins, ends = _spatial(attributes, x.shape[2:], w.shape[2:])
     run = (F.conv1d, F.conv2d, F.conv3d)[rank - 1]
     bias = None if b is None else _tensor(b)
     x, even = _tensor(x), begins == ends
@@ -64,10 +68,10 @@ def Conv(attributes: Attributes, x: Array, w: Array, b: Array = None) -> tuple[n
 @kernel
 def ConvTranspose(attributes: Attributes, x: Array, w: Array, b: Array = None) -> tuple[np.ndarray, ...]:
     """The full product, extended by output_padding at the end, then cropped by the pads."""
-    if "output_shape" in attributes:
-        raise NotImplementedError("output_shape")
+    if "output_shape" in attributes or attributes.get("auto_pad", "NOTSET") != "NOTSET":
+        raise NotImplementedError("output_shape, or padding that follows from it")
     rank = w.ndim - 2
-    strides, dilations, begins, ends = _spatial(attributes, rank)
+    strides, dilations, begins, ends = _spatial(attributes, x.shape[2:], w.shape[2:])
     run = (F.conv_transpose1d, F.conv_transpose2d, F.conv_transpose3d)[rank - 1]
     y = run(_tensor(x), _tensor(w), None, strides, 0, 0, attributes.get("group", 1), dilations)
     extra = list(attributes.get("output_padding", [0] * rank))
@@ -86,7 +90,7 @@ def Gemm(attributes: Attributes, a: Array, b: Array, c: Array = None) -> tuple[n
 def _pool_extent(attributes: Attributes, x: np.ndarray) -> tuple[list[int], list[int], list[int], list[int], list[int]]:
     """Kernel, strides, dilations, leading pads and the trailing pads that the last window reaches."""
     size = list(attributes["kernel_shape"])
-    strides, dilations, begins, ends = _spatial(attributes, len(size))
+    strides, dilations, begins, ends = _spatial(attributes, x.shape[2:], tuple(size))
     reached = []
     for n, k, s, d, lead, trail in zip(x.shape[2:], size, strides, dilations, begins, ends, strict=True):
         span = n + lead + trail - (d * (k - 1) + 1)
@@ -112,7 +116,7 @@ def AveragePool(attributes: Attributes, x: Array) -> tuple[np.ndarray, ...]:
         raise NotImplementedError("dilated average pool")
     run = (F.avg_pool1d, F.avg_pool2d, F.avg_pool3d)[len(size) - 1]
     counted = torch.ones(1, 1, *x.shape[2:], dtype=torch.float64)
-    given = list(attributes.get("pads", [0] * (2 * len(size))))[len(size) :]
+    given = _spatial(attributes, x.shape[2:], tuple(size))[3]
     inside = [min(end, pad) for end, pad in zip(reached, given, strict=True)]
     counted = _padded(counted, begins, inside, float(attributes.get("count_include_pad", 0)))
     counted = _padded(counted, [0] * len(size), [a - b for a, b in zip(reached, inside, strict=True)])

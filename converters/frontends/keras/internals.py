@@ -80,6 +80,11 @@ def mapped(function: Callable[[Any], Any], structure: Any) -> Any:
     return tree.map_structure(function, structure)
 
 
+def mapped_together(function: Callable[..., Any], *structures: Any) -> Any:
+    """Structures of one form as one, their leaves combined."""
+    return tree.map_structure(function, *structures)
+
+
 def is_symbolic(value: Any) -> bool:
     """Whether some leaf is a tensor of the trace, a variable or a size that varies."""
     return any(isinstance(leaf, Symbolic) for leaf in flat(value))
@@ -110,6 +115,7 @@ def recording(take: Callable[[Operation, tuple, dict[str, Any]], Any]) -> Iterat
         _see_variables(state, stack)
         _keep_sizes(state, stack, take)
         _slice_constants(state, stack)
+        _name_operations(state, stack)
         _refuse_chance(state, stack)
         yield state
 
@@ -227,6 +233,38 @@ def _keep_sizes(state: Recording, stack: ExitStack, take: Callable[..., Any]) ->
         creating(name)
 
 
+def _name_operations(state: Recording, stack: ExitStack) -> None:
+    """Layers of Keras that call the backend by themselves call the operation of that name."""
+    homes = {
+        backend.core: keras.ops,
+        backend.numpy: keras.ops,
+        backend.nn: keras.ops,
+        backend.math: keras.ops,
+        backend.image: keras.ops.image,
+        backend.linalg: keras.ops.linalg,
+        backend: keras.ops,
+        sys.modules[backend.numpy.__name__.rpartition(".")[0]]: keras.ops,  # the backend in use, as layers find it
+    }
+
+    def named(module: Any, name: str, operation: Callable[..., Any]) -> None:
+        original = getattr(module, name)
+
+        def call(*args: Any, **kwargs: Any) -> Any:
+            if state.active and any(isinstance(leaf, keras.KerasTensor | Variable) for leaf in flat((args, kwargs))):
+                return operation(*args, **kwargs)
+            return original(*args, **kwargs)
+
+        _replace(stack, module, name, call)
+
+    for module, operations in homes.items():
+        for name in dir(operations):
+            operation = getattr(operations, name)
+            # Others give nothing symbolic: they would only come back here.
+            symbolic = "any_symbolic_tensors" in getattr(getattr(operation, "__code__", None), "co_names", ())
+            if name != "shape" and symbolic and inspect.isfunction(vars(module).get(name)):
+                named(module, name, operation)
+
+
 def _slice_constants(state: Recording, stack: ExitStack) -> None:
     """A constant cut at a size that varies varies too."""
     import tensorflow as tf
@@ -316,78 +354,16 @@ def packed(structure: Any, leaves: list[Any]) -> Any:
     return tree.pack_sequence_as(structure, leaves)
 
 
-_NARROW = ("float32", "float16", "bfloat16")
+def result_of(operation: Operation, args: tuple, kwargs: dict[str, Any]) -> Any:
+    """Shapes and dtypes of what an operation gives, also where Keras itself has them wrong."""
+    outputs = operation.compute_output_spec(*args, **kwargs)
+    kind = type(operation).__name__
+    if kind == "MultiHot":
+        return _with_dtype(outputs, operation.dtype or keras.config.floatx())
+    if kind in ("Normalize", "Logsumexp"):
+        return _with_dtype(outputs, backend.result_type(args[0].dtype, float))
+    return outputs
 
 
-@contextmanager
-def doubled(model: Any) -> Iterator[None]:
-    """The model with its variables in float64 and computing in it; everything is put back afterwards."""
-    import tensorflow as tf
-
-    with ExitStack() as stack:
-        floatx = keras.config.floatx()
-        keras.config.set_floatx("float64")
-        stack.callback(keras.config.set_floatx, floatx)
-        for layer in model._flatten_layers():
-            policy = layer.dtype_policy
-            if policy.compute_dtype in _NARROW:
-                _set(stack, layer, "dtype_policy", keras.dtype_policies.DTypePolicy("float64"))
-            for variable in [*layer._trainable_variables, *layer._non_trainable_variables]:
-                if variable.dtype in _NARROW:
-                    value = tf.Variable(tf.cast(variable._value, "float64"), trainable=False)
-                    _set(stack, variable, "_value", value)
-                    _set(stack, variable, "_dtype", "float64")
-        yield
-
-
-@contextmanager
-def without_activation(layer: Any) -> Iterator[None]:
-    """The layer without the function at its end."""
-    with ExitStack() as stack:
-        _set(stack, layer, "activation", None)
-        yield
-
-
-def _set(stack: ExitStack, owner: Any, name: str, value: Any) -> None:
-    """Set an attribute past Keras' own `__setattr__`, which would track it."""
-    before = getattr(owner, name)
-    if getattr(owner, name, None) is value:
-        return
-    object.__setattr__(owner, name, value)
-    stack.callback(object.__setattr__, owner, name, before)
-
-
-def called_in_inference(model: Any, args: tuple, kwargs: dict[str, Any]) -> Any:
-    """What the model gives outside training."""
-    mode = {"training": False} if "training" in inspect.signature(model.call).parameters else {}
-    return model(*args, **kwargs, **mode)
-
-
-class _Operations:
-    """`keras.ops` in the form of a backend, which preprocessing layers compute with."""
-
-    def __init__(self) -> None:
-        self.numpy = self.core = self.nn = self.math = keras.ops
-        self.image, self.linalg = keras.ops.image, keras.ops.linalg
-
-    def __getattr__(self, name: str) -> Any:
-        return getattr(keras.ops, name)
-
-
-@contextmanager
-def computing_with_operations(layer: Any) -> Iterator[None]:
-    """A preprocessing layer, which calls a backend by itself, calling `keras.ops` instead."""
-    with ExitStack() as stack:
-        if "backend" in vars(layer):
-            _set(stack, layer, "backend", _Operations())
-        yield
-
-
-@contextmanager
-def without_attention_dropout(layer: Any) -> Iterator[None]:
-    """An attention layer that takes its way without Dropout, which is the same outside training."""
-    with ExitStack() as stack:
-        for name in ("_dropout", "dropout"):
-            if isinstance(vars(layer).get(name), float | int):
-                _set(stack, layer, name, 0.0)
-        yield
+def _with_dtype(tensor: keras.KerasTensor, dtype: str) -> keras.KerasTensor:
+    return symbolic_tensor(tensor.shape, dtype)

@@ -8,7 +8,9 @@ from typing import Any
 import keras
 from keras import ops
 
-from porter.converters.frontends.keras import internals
+from porter.converters.frontends.keras import internals, running
+from porter.converters.frontends.keras.symbolic import Size
+from porter.errors import UnsupportedError
 
 _rewrites: dict[str, Callable[..., Any]] = {}
 
@@ -35,27 +37,23 @@ def find(layer: Any) -> Callable[..., Any] | None:
 
 @rewrite("MultiHeadAttention", "GroupedQueryAttention")
 def attention(layer: Any, *args: Any, **kwargs: Any) -> Any:
-    """Keras spells its attention out where weights may drop out; outside training it is the one operation."""
-    if kwargs.get("return_attention_scores"):
+    """Keras spells its attention out where weights may drop out; outside training it is the one operation.
+
+    But for queries that see no key: spelled out they get nothing, so masks keep it so.
+    """
+    masks = ("query_mask", "value_mask", "key_mask", "attention_mask")
+    masked = any(kwargs.get(name) is not None for name in masks) or internals.mask_of(args[0]) is not None
+    if kwargs.get("return_attention_scores") or masked or len(args) > 3:
         return layer.call(*args, **kwargs)
-    with internals.without_attention_dropout(layer):
+    with running.without_attention_dropout(layer):
         return layer.call(*args, **kwargs)
 
 
-@rewrite("Softmax")
-def softmax(layer: Any, inputs: Any, mask: Any = None) -> Any:
-    """Where the mask says no, nothing; over several axes at once."""
-    x = inputs
-    if mask is not None:
-        if keras.backend.standardize_dtype(mask.dtype) != "bool":
-            mask = ops.greater(mask, 0.5)
-        x = ops.where(mask, x, -3e4 if x.dtype == "float16" else -1e9)
-    axes = layer.axis if isinstance(layer.axis, list | tuple) else [layer.axis]
-    if len(axes) > 1:
-        y = ops.exp(x - ops.logsumexp(x, axis=tuple(axes), keepdims=True))
-    else:
-        y = keras.activations.softmax(x, axis=axes[0])
-    return y if mask is None else ops.where(mask, y, 0.0)
+@rewrite("Discretization")
+def discretization(layer: Any, *args: Any, **kwargs: Any) -> Any:
+    """The boundaries as an array."""
+    with running.with_array(layer, "bin_boundaries"):
+        return layer.call(*args, **kwargs)
 
 
 @rewrite("TimeDistributed")
@@ -124,3 +122,61 @@ def _resized(layer: Any, images: Any) -> Any:
         fill_mode=layer.fill_mode,
         fill_value=layer.fill_value,
     )
+
+
+@rewrite("RNN", "LSTM", "GRU", "SimpleRNN", "ConvLSTM1D", "ConvLSTM2D", "ConvLSTM3D")
+def unrolled(layer: Any, sequences: Any, initial_state: Any = None, mask: Any = None, training: Any = None) -> Any:
+    """A recurrent layer without an operation of its own: its cell, once for every step.
+
+    Raises:
+        UnsupportedError: the number of steps varies, or the layer keeps its state between calls.
+    """
+    if layer.stateful:
+        raise UnsupportedError(
+            f"{layer.name}: stateful=True keeps the state between calls; pass initial_state and set stateful=False"
+        )
+    steps = ops.shape(sequences)[1]
+    if isinstance(steps, Size):
+        raise UnsupportedError(
+            f"{layer.name}: {type(layer.cell).__name__} over a number of steps that varies; fix it in keras.Input, "
+            "or with --static"
+        )
+    states = initial_state
+    if states is None:
+        states = layer.get_initial_state(batch_size=ops.shape(sequences)[0])
+    states = list(states) if isinstance(states, list | tuple) else [states]
+    outputs: list[Any] = []
+    for step in reversed(range(steps)) if layer.go_backwards else range(steps):
+        output, new = layer.cell(sequences[:, step], states)
+        new = list(new) if isinstance(new, list | tuple) else [new]
+        if mask is not None:
+            keep = mask[:, step]
+            before = outputs[-1] if outputs and not layer.zero_output_for_mask else ops.zeros_like(output)
+            output = _chosen(keep, output, before)
+            new = internals.mapped_together(lambda a, b, keep=keep: _chosen(keep, a, b), new, states)
+        outputs.append(output)
+        states = new
+    result = ops.stack(outputs, axis=1) if layer.return_sequences else outputs[-1]
+    return (result, *states) if layer.return_state else result
+
+
+def _chosen(keep: Any, value: Any, other: Any) -> Any:
+    """`value` for the examples that keep, else `other`."""
+    return ops.where(ops.reshape(keep, (-1, *[1] * (len(value.shape) - 1))), value, other)
+
+
+@rewrite("CategoryEncoding")
+def category_encoding(layer: Any, inputs: Any, count_weights: Any = None) -> Any:
+    """Classes as ones at their places, or how often each stands in an example."""
+    dtype = layer.compute_dtype
+    numbers = ops.cast(inputs, "int32")
+    if layer.output_mode == "one_hot":
+        single = len(numbers.shape) > 1 and numbers.shape[-1] == 1
+        return ops.one_hot(ops.squeeze(numbers, -1) if single else numbers, layer.num_tokens, dtype=dtype)
+    ones = ops.one_hot(numbers, layer.num_tokens, dtype=dtype)
+    axis = -2 if len(numbers.shape) > 1 else 0
+    if layer.output_mode == "multi_hot":
+        return ops.max(ones, axis=axis)
+    if count_weights is not None:
+        ones = ones * ops.expand_dims(ops.cast(count_weights, dtype), -1)
+    return ops.sum(ones, axis=axis)

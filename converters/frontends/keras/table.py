@@ -110,7 +110,7 @@ def is_composite(layer: Any) -> bool:
     """Whether the layer is what its `call` does in layers and operations."""
     _load()
     theirs = not type(layer).call.__module__.startswith("keras.")
-    return theirs or not any(kind.__name__ in _refused for kind in type(layer).__mro__)
+    return theirs or find(layer) is not None or not any(kind.__name__ in _refused for kind in type(layer).__mro__)
 
 
 def names() -> tuple[list[str], list[str]]:

@@ -150,8 +150,7 @@ class _Tracer:
             if rewritten is not None:
                 outputs = rewritten(layer, *args, **kwargs)
             elif rule is None and (table.is_composite(layer)):
-                with internals.computing_with_operations(layer):
-                    outputs = layer.call(*args, **kwargs)
+                outputs = layer.call(*args, **kwargs)
             else:
                 outputs = self._leaf(layer, args, kwargs)
                 if rule is not None and rule.activates and layer.activation is not None:
@@ -184,6 +183,8 @@ class _Tracer:
         return self._written(layer, args, kwargs, outputs)
 
     def _operation(self, operation: Any, args: tuple, kwargs: dict[str, Any]) -> Any:
+        if type(operation).__name__ == "Ndim":
+            return len(args[0].shape)
         if type(operation).__name__ in internals.FROM_SIZES and not any(isinstance(a, Tensor) for a in args):
             operation, args, kwargs = internals.created(operation, args, kwargs), (), {}
         with self.state.paused():
@@ -191,7 +192,7 @@ class _Tracer:
                 outputs = _created_spec(operation)
             else:
                 plain_args, plain_kwargs = internals.mapped(_as_operand, (args, kwargs))
-                outputs = operation.compute_output_spec(*plain_args, **plain_kwargs)
+                outputs = internals.result_of(operation, plain_args, plain_kwargs)
         return self._written(operation, args, kwargs, outputs)
 
     def _written(self, subject: Any, args: tuple, kwargs: dict[str, Any], outputs: Any) -> Any:

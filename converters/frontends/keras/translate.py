@@ -69,8 +69,7 @@ class Translator:
                 missing.setdefault(key, Counter())[call.path] += 1
         if missing:
             lines = [
-                f"  {name} ({sum(where.values())}x) in {', '.join(list(where)[:4])}{', …' if len(where) > 4 else ''}: "
-                f"{why}"
+                f"  {name} ({sum(where.values())}x) in {', '.join(list(where)[:4])}{', …' * (len(where) > 4)}: {why}"
                 for (name, why), where in sorted(missing.items())
             ]
             raise UnsupportedError(

@@ -152,7 +152,7 @@ def softmax(op: Builder, x: Value, *, axis: int | None, operation: Any) -> Value
 
 @keras_operation("Sparsemax")
 def sparsemax(op: Builder, x: Value, *, axis: int) -> Value:
-    """What remains above a threshold such that the rest sums to one."""
+    """What remains above a threshold, which Keras finds from the sum of the running sums."""
     axis = axis_of(x, axis)
     count = op.Slice(op.Shape(x), [axis], [axis + 1], [0], [1])
     ordered, _ = op.TopK(x, count, axis=axis, outputs=2)
@@ -165,6 +165,6 @@ def sparsemax(op: Builder, x: Value, *, axis: int) -> Value:
     )
     places = op.Reshape(op.cast(numbers, x.dtype), [-1 if a == axis else 1 for a in range(rank(x))])
     inside = op.Greater(op.Sub(ordered, op.Div(op.Sub(total, one), places)), op.constant(0.0, x))
-    kept = op.ReduceSum(op.Where(inside, ordered, op.constant(0.0, x)), [axis], keepdims=1)
+    kept = op.ReduceSum(op.Where(inside, total, op.constant(0.0, x)), [axis], keepdims=1)
     size = op.ReduceSum(op.cast(inside, x.dtype), [axis], keepdims=1)
     return op.Relu(op.Sub(x, op.Div(op.Sub(kept, one), size)))

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from typing import Any
 
+import numpy as np
 import onnx_ir as ir
 
 from porter.converters.frontends.builder import Builder
@@ -31,25 +32,25 @@ def dot_product_attention(
     attn_logits_soft_cap: float | None,
     owner: Any,
 ) -> Value:
-    """A query whose keys are all masked gets zeros in Keras; softmax over nothing would be NaN."""
+    """A masked key counts for nothing, but a query whose keys are all masked sees all alike: the mask is a number."""
     if len(query.shape) != 4:
         raise UnsupportedError(f"attention of rank {len(query.shape)}; reshape it to (batch, time, heads, depth)")
     q, k, v = (moved(op, x, [0, 2, 1, 3]) for x in (query, key, value))
     rate = _dropout(owner)
-    if bias is not None and mask is not None:
-        bias = op.Where(mask, bias, op.constant(float("-inf"), bias))
+    if mask is not None:
+        never = op.constant(-0.7 * float(np.finfo(np.float32).max), query)
+        kept = bias if bias is not None else op.constant(0.0, query)
+        bias = op.Where(in_dtype(op, mask, ir.DataType.BOOL), kept, never)
     y = op.Attention(
         q,
         k,
         v,
-        bias if bias is not None else None if mask is None else in_dtype(op, mask, ir.DataType.BOOL),
+        bias,
         is_causal=int(is_causal),
         scale=None if scale is None else float(scale),
         softcap=None if attn_logits_soft_cap is None else float(attn_logits_soft_cap),
         facts={TRAINING: json.dumps({"dropout": rate})} if rate else None,
     )
-    if mask is not None:
-        y = _blank_where_nothing_is_seen(op, y, mask)
     return op.Transpose(y, perm=[0, 2, 1, 3])
 
 
@@ -57,8 +58,3 @@ def _dropout(owner: Any) -> float:
     """The share of weights that the layer around drops in training."""
     rates = (getattr(owner, name, None) for name in ("_dropout", "dropout"))
     return next((float(rate) for rate in rates if isinstance(rate, int | float)), 0.0)
-
-
-def _blank_where_nothing_is_seen(op: Builder, y: Value, mask: Value) -> Value:
-    seen = op.ReduceMax(op.cast(mask, ir.DataType.INT32), [-1], keepdims=1)
-    return op.Where(op.cast(seen, ir.DataType.BOOL), y, op.constant(0, y))

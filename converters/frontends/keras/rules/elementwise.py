@@ -78,7 +78,8 @@ def square(op: Builder, x: Value) -> Value:
 
 @keras_operation("Rsqrt")
 def rsqrt(op: Builder, x: Value) -> Value:
-    return op.Reciprocal(op.Sqrt(_float(op, x)))
+    x = _float(op, x)
+    return op.Div(op.constant(1.0, x), op.Sqrt(x))
 
 
 @keras_operation("Erfc")

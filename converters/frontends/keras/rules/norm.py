@@ -131,7 +131,7 @@ def _scaled_by_variance(op: Builder, x: Value, gamma: Value | None, axes: Sequen
     """Keras' `rms_scaling`: divided by the standard deviation, without the mean taken off."""
     centred = op.Sub(x, op.ReduceMean(x, list(axes), keepdims=1))
     variance = op.ReduceMean(op.Mul(centred, centred), list(axes), keepdims=1)
-    y = op.Mul(x, op.Reciprocal(op.Sqrt(op.Add(variance, op.constant(epsilon, x)))))
+    y = op.Div(x, op.Sqrt(op.Add(variance, op.constant(epsilon, x))))
     return y if gamma is None else op.Mul(y, _spread(op, gamma, axes, rank(x)))
 
 
@@ -148,14 +148,17 @@ def _spread(op: Builder, parameter: Value, axes: Sequence[int], n: int) -> Value
 
 @keras_operation("RMSNorm")
 def rms_norm(op: Builder, x: Value, scale: Value | None = None, *, axis: Any, epsilon: float | None) -> Value:
+    """Keras lines the scale up with the last axes, whichever are normalised."""
     import keras
 
     axes = sorted(axes_of(x, axis))
     epsilon = keras.config.epsilon() if epsilon is None else float(epsilon)
     last, back = _over_last(op, x, axes)
-    weight = scale if scale is not None else filled(op, x, 1, [int(x.shape[a]) for a in axes])
-    y = op.RMSNormalization(last, weight, axis=-len(axes), epsilon=epsilon)
-    return y if back is None else op.Transpose(y, perm=back)
+    ones = filled(op, x, 1, [int(x.shape[a]) for a in axes])
+    if back is None:
+        return op.RMSNormalization(x, scale if scale is not None else ones, axis=-len(axes), epsilon=epsilon)
+    y = op.Transpose(op.RMSNormalization(last, ones, axis=-len(axes), epsilon=epsilon), perm=back)
+    return y if scale is None else op.Mul(y, scale)
 
 
 @keras_layer("GroupNormalization")
@@ -184,7 +187,7 @@ def normalize(op: Builder, x: Value, *, axis: Any, order: float, epsilon: float 
     axes = axes_of(x, axis)
     if order == 2:
         total = op.ReduceSum(op.Mul(x, x), axes, keepdims=1)
-        return op.Mul(x, op.Reciprocal(op.Sqrt(op.Max(total, op.constant(epsilon**2, x)))))
+        return op.Div(x, op.Sqrt(op.Max(total, op.constant(epsilon**2, x))))
     if order == 1:
         norm = op.ReduceL1(x, axes, keepdims=1)
     else:

@@ -10,6 +10,7 @@ from porter.converters.frontends.builder import Builder
 from porter.converters.frontends.keras.operands import each, rank, to_back, to_front
 from porter.converters.frontends.keras.rules.conv import channels_last, padding_of
 from porter.converters.frontends.keras.table import keras_layer, keras_operation
+from porter.errors import UnsupportedError
 
 Value = ir.Value
 
@@ -46,3 +47,31 @@ def pool(
     operation: Any,
 ) -> Value:
     return _pool(op, type(operation).__name__, inputs, pool_size, strides, padding, data_format)
+
+
+@keras_layer(*(f"Adaptive{kind}Pooling{count}D" for kind in ("Average", "Max") for count in (1, 2, 3)))
+def adaptive_layer(op: Builder, layer: Any, inputs: Value) -> Value:
+    kind = "Max" if "Max" in type(layer._layer).__name__ else "Mean"
+    return _adaptive(op, kind, inputs, layer.output_size, layer.data_format)
+
+
+@keras_operation("AdaptiveAveragePool", "AdaptiveMaxPool")
+def adaptive(op: Builder, inputs: Value, *, output_size: Any, data_format: str | None, operation: Any) -> Value:
+    kind = "Max" if type(operation).__name__ == "AdaptiveMaxPool" else "Mean"
+    return _adaptive(op, kind, inputs, output_size, data_format)
+
+
+def _adaptive(op: Builder, kind: str, x: Value, output_size: Any, data_format: str | None) -> Value:
+    """Bin i of an axis covers floor(i·in/out) … ceil((i+1)·in/out); axes one after the other."""
+    count = rank(x) - 2
+    first = 1 if channels_last(data_format) else 2
+    sizes = each(output_size, count)
+    spatial = list(x.shape)[first : first + count]
+    y = x
+    for axis, (size, wanted) in enumerate(zip(spatial, sizes, strict=True), first):
+        if not isinstance(size, int):
+            raise UnsupportedError(f"adaptive pooling of an axis that varies to {wanted}; fix that axis with --static")
+        bins = [(i * size // wanted, -(-(i + 1) * size // wanted)) for i in range(wanted)]
+        parts = [op.Slice(y, [start], [end], [axis], [1]) for start, end in bins]
+        y = op.Concat(*(getattr(op, f"Reduce{kind}")(part, [axis], keepdims=1) for part in parts), axis=axis)
+    return y

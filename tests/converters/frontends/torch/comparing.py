@@ -32,6 +32,8 @@ _REPLACED = [
     "AveragePool",  # ceil_mode without padding
     "ConvTranspose",  # groups
     "RNN",  # Relu
+    "LSTM",  # activations, sequence lengths
+    "GRU",
     "AffineGrid",
     "GridSample",
     "Resize",
@@ -77,11 +79,14 @@ def graph_of(model: torch.nn.Module, inputs: Any, dynamic: Any = "auto") -> ir.M
     return translate(program, model, dynamic if isinstance(dynamic, dict) else None)
 
 
-def evaluator(graph: ir.Model) -> ReferenceEvaluator:
-    """ONNX's own reference implementation of the graph, which must first satisfy ONNX's checker."""
+def evaluator(graph: ir.Model, replaced: Sequence[str] = _REPLACED) -> ReferenceEvaluator:
+    """ONNX's own reference implementation of the graph, which must first satisfy ONNX's checker.
+
+    Operators that are `replaced` are computed by porter's kernels.
+    """
     proto = ir.serde.serialize_model(graph)
     onnx.checker.check_model(proto, full_check=False)
-    return ReferenceEvaluator(proto, new_ops=[_run_operator(op_type) for op_type in _REPLACED])
+    return ReferenceEvaluator(proto, new_ops=[_run_operator(op_type) for op_type in replaced])
 
 
 def evaluate(graph: ReferenceEvaluator, inputs: Any) -> list[np.ndarray]:
