@@ -27,6 +27,7 @@ class Dialect(Protocol):
     name: str
     collapsible: frozenset[str]  # arguments whose equal tuples are written as one number
     sequential: str  # the class of a chain of layers
+    identity: str  # the class of a layer that does nothing
     appends: str  # its method that adds one layer
     stores_reshaped: bool  # whether a lone variable has the shape in which it is read rather than the source's
     statistics: frozenset[str]  # variables of layers that no gradient reaches in any case

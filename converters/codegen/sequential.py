@@ -37,7 +37,7 @@ def sequential_children(context: Context, node: Call) -> Chain | None:
         return None
     for path, items in steps:
         if not items:
-            chain.items.append(Construct("Identity"))
+            chain.items.append(Construct(context.dialect.identity))
             continue
         advanced = _step(context, chain, path, items, current)
         if advanced is None:

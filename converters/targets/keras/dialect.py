@@ -49,6 +49,7 @@ class KerasDialect:
 
     name = "keras"
     sequential = "keras.Sequential"
+    identity = "Identity"
     appends = "add"
     stores_reshaped = True
     statistics = frozenset({"moving_mean", "moving_variance"})

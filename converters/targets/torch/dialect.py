@@ -58,6 +58,7 @@ class TorchDialect:
 
     name = "torch"
     sequential = "nn.Sequential"
+    identity = "nn.Identity"
     appends = "append"
     stores_reshaped = False
     statistics = frozenset({"running_mean", "running_var"})
@@ -140,7 +141,7 @@ class TorchDialect:
         raise AssertionError(kind)
 
     def simplified(self, expr: Expr) -> Expr | None:
-        """Two permutations in a row, one of them of how a parameter is stored, are one or none; a type must be named."""
+        """Two permutations in a row, one of them of how a parameter is stored, are one or none."""
         if isinstance(expr, Call) and expr.func == ".to" and expr.args[1:] == (Literal(None),):
             return call(".to", expr.args[0], Call("torch.get_default_dtype", ()))
         outer = permutation(expr)
