@@ -27,6 +27,7 @@ class Dialect(Protocol):
     name: str
     collapsible: frozenset[str]  # arguments whose equal tuples are written as one number
     sequential: str  # the class of a chain of layers
+    identity: str  # the class of a layer that does nothing
     appends: str  # its method that adds one layer
     added: frozenset[str]  # layers that a chain needs beside the source's own, and that have no number in it
     chains_freeze: bool  # whether a chain that is the whole model keeps what is frozen when it is saved

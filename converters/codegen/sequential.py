@@ -49,7 +49,7 @@ def sequential_children(context: Context, node: Call) -> Chain | None:
         return None
     for path, items in steps:
         if not items:
-            chain.add(Construct("Identity"), context.dialect)
+            chain.add(Construct(context.dialect.identity), context.dialect)
             continue
         advanced = _step(context, chain, path, items, current)
         if advanced is None:

@@ -260,8 +260,9 @@ class LayoutPass:
         for index, value in enumerate(node.inputs[1:], 1):
             if value is not None:
                 node.replace_input_with(index, self.want(value, identity(self.rank(value)), node))
+        image = len(order) > 3 or node.op_type not in _NORMS
         for out in node.outputs:
-            self.set(out, order if self.rank(out) == len(order) else identity(self.rank(out)), native=True)
+            self.set(out, order if self.rank(out) == len(order) else identity(self.rank(out)), native=image)
 
     def common_order(self, values: Sequence[ir.Value | None], rank: int) -> Stored | None:
         """The order to meet in: that of a native operand first, then any that is not the source's own."""

@@ -45,7 +45,8 @@ def _reshape(run: LayoutPass, node: ir.Node) -> bool:
     assert value is not None
     stored = run.at(value)
     before, after = run.source_shape[value], run.source_shape[out]
-    if stored.features is None and stored.order == identity(len(before)) and unflattened(run, node):
+    plain = stored.features is None and stored.order == identity(len(before))
+    if plain and (unflattened(run, node) or _with_ones(run, node)):
         return True
     if stored.features is not None or stored.order == identity(len(before)):
         run.fixed(node)
@@ -67,6 +68,24 @@ def _reshape(run: LayoutPass, node: ir.Node) -> bool:
             run.set(out, identity(2), features=(tuple(int(d) for d in before[1:]), inner))
             return True
     run.fixed(node)
+    return True
+
+
+def _with_ones(run: LayoutPass, node: ir.Node) -> bool:
+    """A reshape that puts in axes of size one gives them where a spatial operator behind it wants them."""
+    value, out = node.inputs[0], node.outputs[0]
+    after, shape = run.source_shape[out], constant_of(node.inputs[1]) if len(node.inputs) > 1 else None
+    if shape is None or 0 in shape.reshape(-1)[1:] or len(after) < 3 or len(after) <= run.rank(value):
+        return False
+    order = run.spatial_order(out)
+    if order is None or order == identity(len(after)):
+        return False
+    kept = [axis for axis in order if after[axis] != 1]
+    if kept != sorted(kept):
+        return False
+    node.replace_input_with(0, run.at(value).value)
+    node.replace_input_with(1, run.constant(shape.reshape(-1)[list(order)]))
+    run.set(out, order, native=True)
     return True
 
 

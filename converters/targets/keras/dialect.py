@@ -49,6 +49,7 @@ class KerasDialect:
 
     name = "keras"
     sequential = "keras.Sequential"
+    identity = "Identity"
     appends = "add"
     added = frozenset(f"{kind}{rank}D" for kind in ("ZeroPadding", "Cropping") for rank in (1, 2, 3))
     chains_freeze = False

@@ -58,6 +58,7 @@ class TorchDialect:
 
     name = "torch"
     sequential = "nn.Sequential"
+    identity = "nn.Identity"
     appends = "append"
     added: frozenset[str] = frozenset()
     chains_freeze = True
@@ -146,6 +147,8 @@ class TorchDialect:
 
     def simplified(self, expr: Expr) -> Expr | None:
         """Two permutations in a row, one of them of how a parameter is stored, are one or none."""
+        if isinstance(expr, Call) and expr.func == ".to" and expr.args[1:] == (Literal(None),):
+            return call(".to", expr.args[0], Call("torch.get_default_dtype", ()))
         outer = permutation(expr)
         inner = permutation(outer[0]) if outer is not None else None
         if outer is None or inner is None:

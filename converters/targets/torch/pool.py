@@ -52,9 +52,12 @@ def max_pool(
     over = window(kernel_shape, strides, pads, dilations, auto_pad, x.shape)
     padding = _fits(over)
     if len(outs) > 1 and (outs[1].value.uses() or outs[1].value.is_graph_output()):
+        if over.same or not x.dtype.is_floating_point():
+            raise CannotBind("indices of maxima of integers, or under a padding that varies with the size")
+        ends = None
         if padding is None:
-            raise CannotBind("indices of maxima with a padding that PyTorch's pools do not have")
-        given = _arguments(over, padding, ceil_mode) | {"dilation": unless(one(over.dilations), 1)}
+            ends, ceil_mode = _with_overhang(over, over.overhang(x.shape, ceil_mode)), 0
+        given = _arguments(over, padding, ceil_mode) | {"dilation": unless(one(over.dilations), 1), "ends": ends}
         return call("max_pool_with_indices", x, one(over.size), column_major=bool(storage_order) or None, **given)
     narrow = not x.dtype.is_floating_point()
     if narrow and x.dtype not in (ir.DataType.INT8, ir.DataType.UINT8):

@@ -44,6 +44,7 @@ def recurrent(
     if clip or input_forget:
         raise CannotBind(f"clipped or coupled gates (clip={clip}, input_forget={input_forget}) have no PyTorch layer")
     kind = _KINDS[mode]
+    weights = (*weights, *[None] * (3 * layers - len(weights)))  # absent biases at the end
     per_layer = [_parameters(weights[at : at + 3]) for at in range(0, len(weights), 3)]
     first, through, bias = per_layer[0]
     directions = first.shape[0]

@@ -77,7 +77,7 @@ def reshape_computed(x: Tensor, shape: Tensor, *, allowzero: int) -> Expr:
 
 @torch_op("Flatten", layout="fixed")
 def flatten(x: Tensor, *, axis: int, out: Tensor) -> Expr:
-    axis %= x.rank + 1
+    axis += x.rank if axis < 0 else 0
     if axis == 1 and x.rank > 1:
         return call(".flatten", x, 1)
     if axis in (0, x.rank):
@@ -142,11 +142,14 @@ def split(x: Tensor, sizes: Dims | None = None, *, outs: list[Tensor], axis: int
     """A number of equal parts, or their sizes."""
     if len(outs) == 1:
         return x
-    total = x.shape[axis]
-    if sizes is None and isinstance(total, int) and total % len(outs):
-        return call(".split", x, ceil(total / len(outs)), dim=axis)
+    total, count = x.shape[axis], len(outs)
+    if sizes is None and not isinstance(total, int):
+        return call("split_evenly", x, count, axis)
+    if sizes is None and isinstance(total, int) and total % count:
+        part = ceil(total / count)
+        sizes = Dims(tuple(max(min(part, total - part * index), 0) for index in range(count)))
     if sizes is None or len(set(sizes)) == 1:
-        return call(".chunk", x, len(outs), dim=axis)
+        return call(".chunk", x, count, dim=axis)
     return call(".split", x, list(sizes), dim=axis)
 
 

@@ -43,19 +43,24 @@ def pad_same(x, reach, stride, value=0.0, lower=False):
     return F.pad(x, ends, value=value)
 
 
-def max_pool_with_indices(x, kernel_size, column_major=False, **arguments):
-    """The maximum of each window and where it lies in the input as one row; with `column_major` the spatial axes count
-    in reverse order.
+def max_pool_with_indices(x, kernel_size, ends=None, column_major=False, **arguments):
+    """The maximum of each window and where it lies in the input as one row.
+
+    `ends` are (begin, end) of a padding for each spatial axis; with `column_major` these count in reverse order.
     """
+    sizes, before = x.shape[2:], [0] * (x.dim() - 2)
+    padded = x
+    if ends is not None:
+        before = [begin for begin, _ in ends]
+        padded = F.pad(x, [end for pair in reversed(ends) for end in pair], value=float("-inf"))
     pool = (F.max_pool1d, F.max_pool2d, F.max_pool3d)[x.dim() - 3]
-    values, indices = pool(x, kernel_size, return_indices=True, **arguments)
-    sizes = x.shape[2:]
-    if column_major:
-        place, rest = 0, indices
-        stride = math.prod(sizes)
-        for size in reversed(sizes):
-            stride //= size
-            place, rest = place + rest % size * stride, rest // size
-        indices = place
-    rows = torch.arange(x.shape[0] * x.shape[1], device=x.device).reshape(x.shape[:2] + (1,) * len(sizes))
-    return values, indices + rows * math.prod(sizes)
+    values, flat = pool(padded, kernel_size, return_indices=True, **arguments)
+    places = []
+    for size, begin in zip(reversed(padded.shape[2:]), reversed(before), strict=True):
+        places.insert(0, flat % size - begin)
+        flat = flat // size
+    index = torch.arange(x.shape[0] * x.shape[1], device=x.device).reshape(x.shape[:2] + (1,) * len(sizes))
+    index = index * math.prod(sizes)
+    for axis, place in enumerate(places):
+        index = index + place * math.prod(sizes[:axis] if column_major else sizes[axis + 1 :])
+    return values, index

@@ -28,3 +28,10 @@ def pad_axes(x, pads, mode):
 def expand(x, shape):
     """`x` broadcast to `shape`, a tensor; where `shape` holds 1, `x` keeps its size."""
     return x.expand(torch.broadcast_shapes(x.shape, tuple(shape.tolist())))
+
+
+def split_evenly(x, count, dim):
+    """`count` pieces, the last ones smaller or empty where the size is no multiple; `chunk` would give fewer."""
+    size = x.shape[dim]
+    part = -(-size // count)
+    return x.split([max(min(part, size - part * index), 0) for index in range(count)], dim=dim)
