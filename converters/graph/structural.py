@@ -126,9 +126,10 @@ def _unsqueeze(run: LayoutPass, node: ir.Node) -> bool:
     new = sorted(axis % rank for axis in axes)
     old = [axis for axis in range(rank) if axis not in new]
     order = [old[axis] for axis in stored.order]
-    image = [axis for axis in channels_last(rank) if axis in old] == order and run.meets_spatial(node.outputs[0])
+    wanted = run.spatial_order(node.outputs[0])
+    image = wanted is not None and [axis for axis in wanted if axis in old] == order
     if image and stored.features is None:
-        order = list(channels_last(rank))
+        order = list(wanted)
     elif stored.order == identity(len(stored.order)):
         return False
     else:

@@ -248,7 +248,8 @@ class Translator:
     def _stamp(self, node: torch.fx.Node) -> None:
         if "nn_module_stack" in node.meta:  # a decomposition's nodes lie where the node does that they stand for
             self.op.prefix = node.name
-        if node.graph is self.program.graph or (node.graph in self.graphs and scope(node)):  # a graph inside has none where it was exported elsewhere
+        # A graph inside has no scope where it was exported elsewhere.
+        if node.graph is self.program.graph or (node.graph in self.graphs and scope(node)):
             self.op.metadata = {SCOPE: json.dumps(scope(node)), ORIGIN: self.op.metadata[ORIGIN]}
             lines = frames(node)
             if lines:
