@@ -21,8 +21,9 @@ def doubled(model: Any) -> Iterator[None]:
     import tensorflow as tf
 
     with ExitStack() as stack:
-        floatx = keras.config.floatx()
+        floatx, policy = keras.config.floatx(), keras.config.dtype_policy()
         keras.config.set_floatx("float64")
+        stack.callback(keras.config.set_dtype_policy, policy)  # Keras takes it from floatx when it is first asked for
         stack.callback(keras.config.set_floatx, floatx)
         for layer in model._flatten_layers():
             policy = layer.dtype_policy

@@ -13,6 +13,7 @@ import tensorflow as tf
 
 from porter.converters.frontends.evaluate import KERNELS
 from porter.converters.frontends.keras import to_onnx
+from porter.runners.keras_forms import keras_precision
 from tests.converters.frontends.keras.cases import OPEN, Row
 from tests.converters.frontends.torch.comparing import evaluator
 
@@ -23,12 +24,8 @@ REPLACED = [op_type for op_type in KERNELS if op_type not in ("Gemm", "GatherEle
 @contextmanager
 def in_float64() -> Iterator[None]:
     """Keras makes and runs everything in float64."""
-    before = keras.config.floatx()
-    keras.config.set_floatx("float64")
-    try:
+    with keras_precision("float64"):
         yield
-    finally:
-        keras.config.set_floatx(before)
 
 
 def seeded(model: Any) -> Any:

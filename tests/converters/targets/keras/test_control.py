@@ -4,12 +4,19 @@ from __future__ import annotations
 
 import pytest
 import torch
+import torch._dynamo
 from torch import Tensor, nn
 from torch.nn import functional as F
 
 from tests.converters.targets.keras.modules import check_module, noise
 
 pytestmark = pytest.mark.usefixtures("keras_double")
+
+
+@pytest.fixture(autouse=True)
+def fresh_compiler() -> None:
+    """torch compiles a branch when it runs it, and gives up after some branches of one name."""
+    torch._dynamo.reset()
 
 
 class Block(nn.Module):

@@ -152,7 +152,7 @@ def test_expand(shape: tuple[int, ...], target: tuple[int, ...]) -> None:
 
 
 @pytest.mark.parametrize(
-    ("number", "text"), [(0.0, "ops.zeros(shape)"), (1.0, "ops.ones(shape)"), (2.5, "ops.full(shape, 2.5)")]
+    ("number", "text"), [(0.0, "ops.zeros(shape, "), (1.0, "ops.ones(shape, "), (2.5, "ops.full(shape, 2.5, ")]
 )
 def test_constant_of_shape(number: float, text: str) -> None:
     from onnx import numpy_helper
