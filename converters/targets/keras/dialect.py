@@ -141,7 +141,12 @@ class KerasDialect:
         raise AssertionError(kind)
 
     def simplified(self, expr: Expr) -> Expr | None:
-        """Two transposes in a row, one of them of how a variable is stored, are one or none."""
+        """Two transposes in a row, one of them of how a variable is stored, are one or none.
+
+        Sizes that vary are tensors in a graph, which Python's `max` and `min` cannot compare.
+        """
+        if isinstance(expr, Call) and expr.func in ("max", "min"):
+            return Call({"max": "largest_size", "min": "smallest_size"}[expr.func], expr.args)
         outer = _transposed(expr)
         inner = _transposed(outer[0]) if outer is not None else None
         if outer is None or inner is None:

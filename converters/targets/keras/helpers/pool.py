@@ -56,8 +56,8 @@ def average_pool(x, pool_size, strides, padding, counted=None, dilation_rate=Non
     return total(ops.pad(x, ((0, 0), *padding, (0, 0)))) / total(ones)
 
 
-def pad_same(x, reach, strides, value=0.0, lower=False):
-    """`value` around the spatial axes, so that a window of `reach` elements starts at every stride.
+def same_padding(x, reach, strides, lower=False):
+    """(begin, end) for each spatial axis, so that a window of `reach` elements starts at every stride.
 
     An odd padding has its larger half behind, or with `lower` in front.
     """
@@ -66,6 +66,12 @@ def pad_same(x, reach, strides, value=0.0, lower=False):
         total = ops.maximum((-(-length // stride) - 1) * stride + extent - length, 0)
         smaller = total // 2
         ends.append((total - smaller, smaller) if lower else (smaller, total - smaller))
+    return ends
+
+
+def pad_same(x, reach, strides, value=0.0, lower=False):
+    """`value` around the spatial axes, so that a window of `reach` elements starts at every stride."""
+    ends = same_padding(x, reach, strides, lower)
     return ops.pad(x, ((0, 0), *ends, (0, 0)), constant_values=value)
 
 
