@@ -1,10 +1,11 @@
-"""Resize with everything that ONNX can tell it, where `resize` has no shorter form: one function of the port for all."""
+"""Resize with everything that ONNX can tell it, where `resize` has no shorter form: one function for all."""
 
 from __future__ import annotations
 
 from typing import Any
 
 from porter.converters.codegen.nodes import Expr, Ref, call
+from porter.converters.numbers import shortest
 from porter.converters.targets.keras import keras_op
 from porter.converters.targets.table import CannotBind
 from porter.converters.targets.types import Dims, Floats, Ints, Str, Tensor
@@ -34,8 +35,8 @@ def resize_any_axes_by_computed_numbers(
     """The same with a region, factors or sizes that are numbers of the run."""
     given = [value if value is not None and value.shape != (0,) else None for value in (roi, scales, sizes)]
     return _along(
-        x, out, *given, axes, mode, coordinate_transformation_mode, nearest_mode, cubic_coeff_a, antialias, exclude_outside,
-        keep_aspect_ratio_policy, extrapolation_value,
+        x, out, *given, axes, mode, coordinate_transformation_mode, nearest_mode, cubic_coeff_a, antialias,
+        exclude_outside, keep_aspect_ratio_policy, extrapolation_value,
     )  # fmt: skip
 
 
@@ -53,11 +54,12 @@ def _along(
     stored = _stored(x.rank, axes)
     changed = list(range(len(stored)))
     if scales is not None or aspect_ratio == "stretch":
-        whole = [not cropped or (isinstance(roi, tuple) and roi[n :: len(stored)] == (0, 1)) for n in changed]
+        entire = [not cropped or (isinstance(roi, tuple) and roi[n :: len(stored)] == (0, 1)) for n in changed]
         same = [_keeps(x.shape[axis], out.shape[axis], scales, n) for n, axis in enumerate(stored)]
-        changed = [n for n in changed if not (whole[n] and same[n])]
+        changed = [n for n in changed if not (entire[n] and same[n])]
     if not changed:
         return x
+    whole = x.dtype.is_integer()
     facts: dict[str, Any] = {
         "size": _entries(sizes, changed) if scales is None else None,
         "scale": _entries(scales, changed),
@@ -68,7 +70,7 @@ def _along(
         "antialias": bool(antialias) or None,
         "exclude_outside": True if exclude_outside and mode != "nearest" else None,
         "roi": _entries(roi, [*changed, *(len(stored) + n for n in changed)]) if cropped else None,
-        "extrapolation": extrapolation if cropped and extrapolation else None,
+        "extrapolation": (round(extrapolation) if whole else extrapolation) if cropped and extrapolation else None,
         "aspect_ratio": aspect_ratio if scales is None and aspect_ratio != "stretch" else None,
     }
     return call("resize_along", x, tuple(stored[n] for n in changed), **facts)
@@ -78,7 +80,8 @@ def _entries(given: Any, numbers: list[int]) -> Any:
     """Some of the entries of a vector; all of one that is computed stay the vector."""
     if given is None or (isinstance(given, Ref) and given.shape == (len(numbers),)):
         return given
-    return tuple(given[number] for number in numbers)
+    picked = (given[number] for number in numbers)
+    return tuple(shortest(entry) if isinstance(entry, float) else entry for entry in picked)
 
 
 def _keeps(before: int | str, after: int | str, scales: Any, number: int) -> bool:

@@ -92,6 +92,7 @@ def dropout_between(x: Tensor, *, ratio: float) -> Expr:
 def general(
     *inputs: Tensor, direction: str, activations: Sequence[str] = (), activation_alpha: Floats = (),
     activation_beta: Floats = (), clip: float = 0.0, input_forget: int = 0, linear_before_reset: int = 0,
+    label: Str = "",
 ) -> Expr:  # fmt: skip
     """What has sequence lengths or peepholes."""
     raise CannotBind("sequence lengths or peepholes have no PyTorch layer")

@@ -26,7 +26,7 @@ def common_factor(old, new, aspect_ratio):
 
 
 def steps_of_axes(x, axes, size, scale, aspect_ratio):
-    """(old size, new size, step between samples) of every axis that is resized; the step is None where sizes tell it."""
+    """(old size, new size, step between samples) of every resized axis, the step None where sizes tell it."""
     old = [ops.shape(x)[axis] for axis in axes]
     rounding, factors = 0, scale
     if scale is None:
@@ -45,8 +45,7 @@ def steps_of_axes(x, axes, size, scale, aspect_ratio):
 def cropped_positions(old, new, start, end):
     """Where the samples lie that cut the part from `start` to `end` out of an axis, in shares of its length."""
     dtype = keras.config.floatx()
-    last, start, end = (ops.cast(number, dtype) for number in (old - 1, start, end))
-    count = ops.cast(new, dtype)
+    last, start, end, count = (ops.convert_to_tensor(number, dtype=dtype) for number in (old - 1, start, end, new))
     position = (start + ops.arange(new, dtype=dtype) * (end - start) / ops.maximum(count - 1, 1)) * last
     return ops.where(count > 1, position, (start + end) / 2 * last)
 
@@ -70,7 +69,7 @@ def sample_weights(position, old, widening, a, exclude_outside):
     taps = ops.arange(old, dtype=dtype) if exclude_outside else ops.arange(-reach, old + reach, dtype=dtype)
     distance = ops.abs(ops.expand_dims(position, 1) - taps)
     if widening is not None:
-        distance = distance / ops.maximum(ops.cast(widening, dtype), 1)
+        distance = distance / ops.maximum(ops.convert_to_tensor(widening, dtype=dtype), 1)
     weights = ops.relu(1 - distance) if a is None else cubic_weight(distance, a)
     weights = weights / ops.sum(weights, axis=1, keepdims=True)
     if exclude_outside:
@@ -109,7 +108,7 @@ def resize_along(
         weights = sample_weights(position, old, widening, a if mode == "cubic" else None, exclude_outside)
         x = ops.moveaxis(ops.tensordot(x, ops.cast(weights, x.dtype), axes=[[axis], [1]]), -1, axis)
     if outside is not None:
-        x = ops.where(outside, ops.cast(extrapolation, x.dtype), x)
+        x = ops.where(outside, ops.convert_to_tensor(extrapolation, dtype=x.dtype), x)
     return saturated(x, dtype) if mode != "nearest" and "int" in dtype else x
 
 
