@@ -119,6 +119,8 @@ class KerasDialect:
             exact = np.asarray(numbers).reshape(value.shape) if numbers is not None else value
             name = Verbatim("self.compute_dtype") if numbers is not None else Literal("float64")
             return call("ops.array", exact.tolist(), dtype=name)
+        if dtype == ir.DataType.UINT64:  # Keras would make int64 of it first
+            return call("tf.constant", value.tolist(), dtype="uint64")
         return _counted(value, dtype) or call("ops.array", value.tolist(), dtype=_dtype(dtype))
 
     def structural(self, kind: str, operand: Expr, **facts: Any) -> Expr:

@@ -6,6 +6,8 @@ from the end, as without aligned corners. So it is a product with a matrix of we
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 import onnx_ir as ir
 
 from porter.converters.frontends.builder import Builder
@@ -13,23 +15,14 @@ from porter.converters.frontends.builder import Builder
 Value = ir.Value
 
 
-def aligned_antialiased(op: Builder, x: Value, a: float | None) -> Value:
-    """(batch, channels, height, width) to the sizes of the output, linearly or, by the constant `a`, cubically."""
-    height, width = (None if old == new else new for old, new in zip(_sizes(x), (op.shape or [])[2:], strict=True))
-    if width is not None:
-        x = op.MatMul(x, op.Transpose(_weights(op, x, 3, width, a), perm=[1, 0]))
-    if height is not None:
-        x = op.MatMul(_weights(op, x, 2, height, a), x)
-    return x
+def aligned_antialiased(op: Builder, x: Value, sizes: Sequence[int | Value], a: float | None) -> Value:
+    """(batch, channels, height, width) to new sizes, linearly or, by the constant `a`, cubically."""
+    height, width = sizes
+    x = op.MatMul(x, op.Transpose(_weights(op, x, 3, width, a), perm=[1, 0]))
+    return op.MatMul(_weights(op, x, 2, height, a), x)
 
 
-def _sizes(x: Value) -> list[int | str | None]:
-    if x.shape is None:
-        return [None, None]
-    return [size if isinstance(size, int) else size.value for size in x.shape[2:]]
-
-
-def _weights(op: Builder, x: Value, axis: int, size: int | str, a: float | None) -> Value:
+def _weights(op: Builder, x: Value, axis: int, size: int | Value, a: float | None) -> Value:
     """(samples, elements): what every element of an axis counts in every sample."""
 
     def number(value: float) -> Value:
@@ -40,7 +33,7 @@ def _weights(op: Builder, x: Value, axis: int, size: int | str, a: float | None)
         return op.cast(op.Range(zero, count, one), x.dtype)
 
     old = op.Squeeze(op.Shape(x, start=axis, end=axis + 1), [0])
-    new = op.constant(size, ir.DataType.INT64) if isinstance(size, int) else op.size(size)
+    new = op.constant(size, ir.DataType.INT64) if isinstance(size, int) else op.cast(size, ir.DataType.INT64)
     one = op.constant(1, ir.DataType.INT64)
     intervals = op.Max(op.Sub(new, one), one)
     step = op.Div(op.cast(op.Sub(old, one), x.dtype), op.cast(intervals, x.dtype))

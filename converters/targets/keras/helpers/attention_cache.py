@@ -38,7 +38,7 @@ def cached_attention(
     capped = raw if softcap is None else softcap * ops.tanh(raw / softcap)
     masked = capped
     if is_causal:
-        queries, places = ops.arange(ops.shape(raw)[2]), ops.arange(ops.shape(raw)[3])
+        queries, places = (ops.arange(ops.shape(raw)[axis], dtype="int32") for axis in (2, 3))
         masked = ops.where(ops.expand_dims(queries + past, 1) >= places, masked, -math.inf)
     if mask is not None:
         masked = ops.where(mask, masked, -math.inf)

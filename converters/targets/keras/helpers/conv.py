@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from keras import ops
 
+from porter.converters.targets.keras.helpers.shapes import largest_size
+
 
 def spread(x, strides):
     """`stride - 1` zeros between neighbours along each spatial axis of a channels-last tensor."""
@@ -25,11 +27,11 @@ def padded_for_windows(x, reach, counts, extra=None, upper=False):
     """
     for axis, (extent, count) in enumerate(zip(reach, counts, strict=True), start=1):
         length = ops.shape(x)[axis]
-        left_out = ops.maximum(length + extent - 1 + (0 if extra is None else extra[axis - 1]) - count, 0)
+        left_out = largest_size(length + extent - 1 + (0 if extra is None else extra[axis - 1]) - count, 0)
         before = extent - 1 - (left_out // 2 if upper else left_out - left_out // 2)
         after = count + extent - 1 - length - before
         widths = [(0, 0)] * len(x.shape)
-        widths[axis] = (ops.maximum(before, 0), ops.maximum(after, 0))
-        first = ops.maximum(-before, 0)
+        widths[axis] = (largest_size(before, 0), largest_size(after, 0))
+        first = largest_size(-before, 0)
         x = ops.pad(x, widths)[(slice(None),) * axis + (slice(first, first + count + extent - 1),)]
     return x

@@ -21,7 +21,8 @@ def fold(x, image_size, block_size, strides, padding=None, dilation_rate=None):
     ]
     x = ops.reshape(x, (-1, ops.shape(x)[1] // math.prod(block_size), *block_size, *counts))
     for number, (size, block, stride, (begin, _), dilation) in enumerate(axes):
-        places = ops.expand_dims(ops.arange(block) * dilation - begin, 1) + ops.arange(counts[number]) * stride
-        weights = ops.cast(ops.expand_dims(places, 2) == ops.arange(size), x.dtype)
+        inside, starts = ops.arange(block, dtype="int32"), ops.arange(counts[number], dtype="int32") * stride - begin
+        places = ops.expand_dims(ops.expand_dims(inside * dilation, 1) + starts, 2)
+        weights = ops.cast(places == ops.arange(size, dtype="int32"), x.dtype)
         x = ops.tensordot(x, weights, axes=[[2, 2 + rank - number], [0, 1]])
     return x

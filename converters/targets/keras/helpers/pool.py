@@ -6,6 +6,8 @@ import math
 
 from keras import ops
 
+from porter.converters.targets.keras.helpers.shapes import largest_size
+
 
 def pool_3d(pool, x, pool_size, strides, padding="valid"):
     """`pool` (`ops.max_pool` or `ops.average_pool`) over volumes: within planes first, then along the depth.
@@ -63,7 +65,7 @@ def same_padding(x, reach, strides, lower=False):
     """
     ends = []
     for length, extent, stride in zip(ops.shape(x)[1:-1], reach, strides, strict=True):
-        total = ops.maximum((-(-length // stride) - 1) * stride + extent - length, 0)
+        total = largest_size((-(-length // stride) - 1) * stride + extent - length, 0)
         smaller = total // 2
         ends.append((total - smaller, smaller) if lower else (smaller, total - smaller))
     return ends
@@ -95,7 +97,7 @@ def max_pool_with_indices(x, pool_size, strides, padding, dilation_rate, least, 
         place = 0
         axes = range(len(sizes))
         for axis in reversed(axes) if column_major else axes:
-            along = ops.arange(ops.shape(part)[axis + 1]) * strides[axis] + (starts[axis] - padding[axis][0])
+            along = ops.arange(ops.shape(part)[axis + 1], dtype="int32") * strides[axis] + (starts[axis] - padding[axis][0])
             place = place * sizes[axis] + ops.reshape(along, (-1,) + (1,) * (len(sizes) - axis))
         place = ops.cast(ops.broadcast_to(place, ops.shape(part)), "int64")
         if values is None:
