@@ -35,7 +35,7 @@ from porter.converters.codegen.nodes import (
 from porter.converters.codegen.normal import Attribute, Construct, Invoke, Line, Local
 from porter.converters.codegen.scope_sizes import SizeFinder
 from porter.converters.codegen.signatures import argument_names, author_names, flattened, interface
-from porter.converters.codegen.stored import constant_path, named_by_path, permuted_source, same_layer
+from porter.converters.codegen.stored import constant_path, converted, named_by_path, same_layer, source_read
 from porter.converters.codegen.subgraphs import block
 from porter.converters.codegen.tree import Call, Statement
 from porter.converters.numbers import shortest
@@ -266,8 +266,11 @@ class BodyBuilder:
             self.body.definitions[path] = Construct(layer.cls, kwargs)
             self.body.variables += [Variable(path, slot, weight) for slot, weight in layer.weights]
             for slot, weight in layer.weights:
-                if len(weight.expr.sources()) == 1:
-                    self.context.held.setdefault(next(iter(weight.expr.sources())), (owner, slot, weight.expr))
+                names = weight.expr.sources()
+                for source in names:
+                    whole = len(names) == 1 or source_read(self.context.dialect, source, weight.expr, Items(()))
+                    if whole is not None:
+                        self.context.held.setdefault(source, (owner, slot, weight.expr))
         return path
 
     def _argument(self, value: Any) -> Expr:
@@ -342,7 +345,7 @@ class BodyBuilder:
         attribute = self._held_attribute(path, slot, stored, weight)
         if stored == expr:
             return attribute
-        return self._converted(attribute, stored, expr)
+        return converted(self.context.dialect, attribute, stored, expr)
 
     def _held_key(self, expr: wx.WeightExpr, weight: Weight) -> str:
         """A parameter is held once; of a constant every class that reads it has its own."""
@@ -371,17 +374,6 @@ class BodyBuilder:
             ):
                 return path
         raise AssertionError(name)
-
-    def _converted(self, attribute: Expr, stored: wx.WeightExpr, wanted: wx.WeightExpr) -> Expr:
-        """From the form that a variable is stored in to the one that is wanted."""
-        source, perm = permuted_source(stored)
-        target, other = permuted_source(wanted)
-        if source is None or source != target:
-            raise UnsupportedError(f"{wanted.to_json()} from a variable stored as {stored.to_json()}")
-        relative = tuple(perm.index(axis) for axis in other)
-        if relative == tuple(range(len(relative))):
-            return attribute
-        return self.context.dialect.structural("transpose", attribute, perm=relative)
 
     # ---- children with classes of their own ----
 

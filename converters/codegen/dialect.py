@@ -86,7 +86,7 @@ class Dialect(Protocol):
         """Transpose, reshape, concat or flip of a parameter at run time, or the parameter as a plain tensor."""
 
     def simplified(self, expr: Expr) -> Expr | None:
-        """A call whose arguments make it shorter than its rule could know; None to keep it."""
+        """A call as this target writes it now that its arguments are known, shorter or otherwise; None to keep it."""
 
     def class_header(self, template: Any, *, root: bool) -> list[str]:
         """Decorators, the class line, nothing else."""

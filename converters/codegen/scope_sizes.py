@@ -49,9 +49,29 @@ class SizeFinder:
                 return -self._evaluate(operand)
             case ast.BinOp(left=left, op=operator, right=right) if type(operator) in _SYMBOLS:
                 return Binary(_SYMBOLS[type(operator)], self._evaluate(left), self._evaluate(right))
+            case ast.Call(func=ast.Name(id="FloorDiv" | "CleanDiv"), args=[left, right]):
+                return self._evaluate(left) // self._evaluate(right)
+            case ast.Call(func=ast.Name(id="Mod" | "PythonMod"), args=[left, right]):
+                return Binary("%", self._evaluate(left), self._evaluate(right))
+            case ast.Call(func=ast.Name(id="FloorToInt" | "TruncToInt"), args=[tree]) if parts := quotient(tree):
+                return self._evaluate(parts[0]) // self._evaluate(parts[1])
+            case ast.Call(func=ast.Name(id="CeilToInt"), args=[tree]) if parts := quotient(tree):
+                return -(-self._evaluate(parts[0]) // self._evaluate(parts[1]))
             case ast.Call(func=ast.Name(id=name), args=args) if name.lower() in ("max", "min"):
                 return call(name.lower(), *(self._evaluate(argument) for argument in args))
         raise UnsupportedError(f"the size {text} cannot be told from the values in scope")
 
 
-_SYMBOLS: dict[type, str] = {ast.Add: "+", ast.Sub: "-", ast.Mult: "*", ast.FloorDiv: "//", ast.Mod: "%"}
+def quotient(tree: ast.expr) -> tuple[ast.expr, ast.expr] | None:
+    """(dividend, divisor) of an exact division, as torch writes it or Python; None for anything else."""
+    match tree:
+        case ast.Call(func=ast.Name(id="IntTrueDiv"), args=[left, right]):
+            return left, right
+        case ast.BinOp(left=left, op=ast.Div(), right=right):
+            return left, right
+    return None
+
+
+_SYMBOLS: dict[type, str] = {
+    ast.Add: "+", ast.Sub: "-", ast.Mult: "*", ast.FloorDiv: "//", ast.Mod: "%", ast.Pow: "**",
+}  # fmt: skip

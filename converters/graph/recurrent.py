@@ -7,13 +7,14 @@ so exporters surround them with Transpose, Reshape, Slice and Concat. Here each 
     sequence   (time, batch, directions · hidden)
     states     (batch, hidden) each: h (and c for LSTM) of the forward direction, then of the backward one
 
-Initial states that are zero by construction are left out, since that is what every framework starts from.
+Initial states that are zero by construction are left out, since that is what every framework starts from. A node with
+lengths of its sequences or with peepholes becomes a GeneralLSTM, GeneralGRU or GeneralRNN, whose inputs are
+(x, w, r, b, lengths, peepholes, *states).
 """
 
 from __future__ import annotations
 
-import re
-from collections import defaultdict
+from collections.abc import Sequence
 
 import numpy as np
 import onnx_ir as ir
@@ -21,32 +22,26 @@ from onnx_ir.passes import common
 
 from porter.converters.graph.canonical import constant_of
 from porter.converters.graph.nesting import graphs
-from porter.converters.opset import KIND, SCOPE, SOURCE
+from porter.converters.graph.recurrent_modules import DOMAIN, copy_place, label, several
+from porter.converters.opset import KIND
 
-DOMAIN = "porter"
 _STATES = {"LSTM": 2, "GRU": 1, "RNN": 1}
 _KEEPS_ZERO = {"Expand", "Slice", "Transpose", "Reshape", "Unsqueeze", "Squeeze", "Concat", "Identity", "Cast", "Tile"}
 
 
 def restore_recurrent(model: ir.Model) -> None:
-    """Rewrite every LSTM, GRU and RNN; those with sequence lengths, peepholes or one state of two stay ONNX's own."""
+    """Rewrite every LSTM, GRU and RNN in place."""
     for graph in list(graphs(model.graph)):
-        nodes = [node for node in graph if node.op_type in _STATES and not node.domain and not _declined(node)]
+        nodes = [node for node in graph if node.op_type in _STATES and not node.domain]
         if not nodes:
             continue
         rewriter = _Rewriter(graph, model.graph)
         made = [rewriter.rewrite(node) for node in nodes]
-        for group in _several(made):
-            _label(graph, group)
+        for group in several(made):
+            label(graph, group)
         rewriter.simplify_rows()
         model.graph.opset_imports.setdefault(DOMAIN, 1)
         common.RemoveUnusedNodesPass()(model)
-
-
-def _declined(node: ir.Node) -> bool:
-    lengths, hidden, cell, peepholes = [*node.inputs, *[None] * 8][4:8]
-    one_state = node.op_type == "LSTM" and (hidden is None) != (cell is None)
-    return lengths is not None or one_state or (peepholes is not None and not is_zero(peepholes))
 
 
 def is_zero(value: ir.Value | None) -> bool:
@@ -109,7 +104,7 @@ class _Rewriter:
         out = ir.Value(name=f"{at.name}_{op_type.lower()}_{self._count}", type=inputs[0].type, shape=ir.Shape(shape))
         attrs = [ir.convenience.convert_attribute(name, value) for name, value in attributes.items()]  # type: ignore[arg-type]
         node = ir.Node("", op_type, inputs, attrs, outputs=[out], name=f"{at.name}_{op_type}_{self._count}")
-        _same_place(at, node)
+        copy_place(at, node)
         if after:
             self.graph.insert_after(at, node)
         else:
@@ -121,26 +116,28 @@ class _Rewriter:
         count = _STATES[node.op_type]
         directions = 2 if node.attributes["direction"].as_string() == "bidirectional" else 1
         batch_first = bool(node.attributes["layout"].as_int())
-        inputs = [*node.inputs, *[None] * 8]
-        x, w, r, b = inputs[:4]
+        x, w, r, b, lengths, hidden_state, cell_state, peepholes = [*node.inputs, *[None] * 8][:8]
         assert x is not None and r is not None and r.shape is not None and x.shape is not None
         hidden = r.shape[-1]
         assert isinstance(hidden, int)
         if batch_first:
             x = self._make(node, "Transpose", [x], [x.shape[1], x.shape[0], x.shape[2]], after=False, perm=[1, 0, 2])
         time, batch = x.shape[0], x.shape[1]
-        states: list[ir.Value | None] = []
-        given = [state for state in inputs[5 : 5 + count] if state is not None]
-        if not all(is_zero(state) for state in given):
+        states: list[ir.Value] = []
+        given = (hidden_state, cell_state)[:count]
+        if not all(state is None or is_zero(state) for state in given):
             for direction in range(directions):
-                for state in given:
-                    states.append(self._initial(node, state, direction, batch_first, [batch, hidden]))
+                states += self._initial(node, given, direction, batch_first, [batch, hidden])
         shapes = [[time, batch, directions * hidden], *[[batch, hidden]] * (count * directions)]
         names = [f"{node.name}_{name}" for name in _output_names(count, directions)]
         outputs = [ir.Value(name=n, type=x.type, shape=ir.Shape(s)) for n, s in zip(names, shapes, strict=True)]
         kept = {name: attr for name, attr in node.attributes.items() if name not in ("layout", "hidden_size")}
-        new = ir.Node(DOMAIN, node.op_type, [x, w, r, b, *states], list(kept.values()), outputs=outputs, name=node.name)
-        _same_place(node, new)
+        peepholes = None if peepholes is None or is_zero(peepholes) else peepholes
+        general = lengths is not None or peepholes is not None
+        op_type, more = (f"General{node.op_type}", [lengths, peepholes]) if general else (node.op_type, [])
+        read = [x, w, r, b, *more, *states]
+        new = ir.Node(DOMAIN, op_type, read, list(kept.values()), outputs=outputs, name=node.name)
+        copy_place(node, new)
         self.graph.insert_before(node, new)
         self._replace_sequence(node, new, directions, hidden, batch_first)
         for index, old in enumerate(node.outputs[1:]):
@@ -149,10 +146,29 @@ class _Rewriter:
         self.graph.remove(node, safe=True)
         return new
 
-    def _initial(self, node: ir.Node, state: ir.Value, direction: int, batch_first: bool, shape: list) -> ir.Value:
-        if batch_first:
-            return self._make(node, "Gather", [state, self._constant(direction)], shape, after=False, axis=1)
-        return self.row(state, direction, node)
+    def _initial(
+        self, node: ir.Node, given: Sequence[ir.Value | None], direction: int, batch_first: bool, shape: list
+    ) -> list[ir.Value]:
+        """The first states of a direction; one that is not given is zeros of the other's sizes."""
+        states: list[ir.Value | None] = [
+            None
+            if state is None
+            else self._make(node, "Gather", [state, self._constant(direction)], shape, after=False, axis=1)
+            if batch_first
+            else self.row(state, direction, node)
+            for state in given
+        ]
+        like = next(state for state in states if state is not None)
+        return [self._zeros(node, like) if state is None else state for state in states]
+
+    def _zeros(self, node: ir.Node, like: ir.Value) -> ir.Value:
+        assert like.shape is not None and like.dtype is not None
+        sizes = self._make(node, "Shape", [like], [len(like.shape)], after=False, start=0)
+        sizes.type = ir.TensorType(ir.DataType.INT64)
+        fill = ir.tensor(np.zeros(1, like.dtype.numpy()))
+        zeros = self._make(node, "ConstantOfShape", [sizes], list(like.shape), after=False, value=fill)
+        zeros.type = like.type
+        return zeros
 
     def _replace_sequence(self, node: ir.Node, new: ir.Node, directions: int, hidden: int, batch_first: bool) -> None:
         """A merge of Y's directions, or a squeeze of a single one, is the sequence itself; others get Y rebuilt."""
@@ -266,12 +282,6 @@ def _output_names(states: int, directions: int) -> list[str]:
     return ["sequence", *(f"{state}{end}" for end in ends for state in ("hidden", "cell")[:states])]
 
 
-def _same_place(source: ir.Node, node: ir.Node) -> None:
-    for key in (SCOPE, SOURCE):
-        if key in source.metadata_props:
-            node.metadata_props[key] = source.metadata_props[key]
-
-
 def _replace(graph: ir.Graph, old: ir.Value, new: ir.Value) -> None:
     """`new` for `old` everywhere, among the graph's outputs too."""
     name = old.name if old.is_graph_output() else None
@@ -350,50 +360,3 @@ def _row_taken(node: ir.Node) -> int | None:
         axes = constant_of(node.inputs[1])
         return 0 if axes is not None and axes.tolist() == [0] else None
     return None
-
-
-def _several(nodes: list[ir.Node]) -> list[list[ir.Node]]:
-    """The nodes of each module call that has more than one."""
-    calls: dict[str, list[ir.Node]] = defaultdict(list)
-    for node in nodes:
-        if SCOPE in node.metadata_props:
-            calls[node.metadata_props[SCOPE]].append(node)
-    return [group for group in calls.values() if len(group) > 1]
-
-
-def _label(graph: ir.Graph, group: list[ir.Node]) -> None:
-    """Name the layers of one module by the source's own numbers, and the Dropout between them as what it is."""
-    labels = [_layer_of(node) for node in group]
-    if None in labels or len(set(labels)) < len(labels):
-        return
-    for node, label in zip(group, labels, strict=True):
-        node.attributes["label"] = ir.AttrString("label", str(label))
-    for node in list(graph):
-        inside = node.metadata_props.get(SCOPE) == group[0].metadata_props[SCOPE]
-        if inside and node.op_type == "Dropout" and not node.domain:
-            out = node.outputs[0]
-            ratio = constant_of(node.inputs[1]) if len(node.inputs) > 1 else None
-            if ratio is None or len(node.outputs) > 1:
-                continue
-            new = ir.Node(
-                DOMAIN,
-                "DropoutBetween",
-                [node.inputs[0]],
-                [ir.AttrFloat32("ratio", float(ratio))],
-                outputs=[ir.Value(name=out.name, type=out.type, shape=out.shape)],
-                name=node.name,
-            )
-            _same_place(node, new)
-            graph.insert_before(node, new)
-            out.name = f"{out.name}_replaced"
-            ir.convenience.replace_all_uses_with(out, new.outputs[0], replace_graph_outputs=True)
-            graph.remove(node, safe=True)
-
-
-def _layer_of(node: ir.Node) -> str | None:
-    """ "l0" of `lstm.weight_ih_l0`, followed back from the node's input weight."""
-    value = node.inputs[1]
-    while value is not None and value.producer() is not None:
-        value = value.producer().inputs[0]
-    match = re.search(r"_(l\d+)(_reverse)?$", (value.name or "") if value is not None else "")
-    return match[1] if match else None

@@ -18,7 +18,7 @@ from onnx_ir.passes import common
 
 from porter.converters.graph.canonical import constant_of
 from porter.converters.graph.nesting import graphs
-from porter.converters.graph.recurrent import DOMAIN
+from porter.converters.graph.recurrent_modules import DOMAIN
 from porter.converters.opset import KIND, SCOPE, SOURCE
 
 _STATES = {"LSTM": 2, "GRU": 1, "RNN": 1}

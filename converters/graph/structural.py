@@ -202,15 +202,13 @@ def _arg_reduce(run: LayoutPass, node: ir.Node) -> bool:
 
 
 def _attention(run: LayoutPass, node: ir.Node) -> bool:
-    """Some keep time before heads: (batch, time, heads, depth)."""
-    if run.rank(node.inputs[0]) != 4 or len([v for v in node.inputs[4:] if v is not None]) > 0:
+    """Some keep time before heads: (batch, time, heads, depth). Masks, caches and scores are in ONNX's order."""
+    if run.rank(node.inputs[0]) != 4:
         return False
     order = run.habits.heads
-    for index in range(3):
-        node.replace_input_with(index, run.want(node.inputs[index], order, node))
-    if len(node.inputs) > 3 and node.inputs[3] is not None:
-        mask = node.inputs[3]
-        node.replace_input_with(3, run.want(mask, identity(run.rank(mask)), node))
+    for index, value in enumerate(node.inputs):
+        if value is not None:
+            node.replace_input_with(index, run.want(value, order if index < 3 else identity(run.rank(value)), node))
     run.set(node.outputs[0], order)
     return True
 
@@ -303,6 +301,9 @@ HANDLERS: dict[str, Callable[[LayoutPass, ir.Node], bool]] = {
     "porter::GRU": _recurrent,
     "porter::RNN": _recurrent,
     "porter::Recurrent": _recurrent,
+    "porter::GeneralLSTM": _recurrent,
+    "porter::GeneralGRU": _recurrent,
+    "porter::GeneralRNN": _recurrent,
     "porter::MultiHeadAttention": _multihead,
     "If": boundaries.branches,
     "porter::Loop": boundaries.loop,

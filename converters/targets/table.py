@@ -198,6 +198,8 @@ def _attribute(attribute: ir.Attr) -> Any:
     value = attribute.value
     if attribute.type == ir.AttributeType.FLOAT:
         return shortest(value)
+    if attribute.type == ir.AttributeType.FLOATS:
+        return tuple(shortest(number) for number in value)
     return tuple(value) if isinstance(value, list | tuple) else value
 
 

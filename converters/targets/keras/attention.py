@@ -29,6 +29,8 @@ def attention(
     if softmax_precision not in (None, int(q.dtype)):
         raise CannotBind("a softmax in another precision than its input's has no rule")
     depth = _depth(q, q_num_heads)
+    if depth is None:
+        raise CannotBind("the depth of the heads is unknown")
     merged = q.rank == 3
     # One head of keys for all queries fails in Keras on TensorFlow.
     shared = kv_num_heads == 1 < q_num_heads if merged else k.shape[2] == 1 != q.shape[2]
@@ -47,14 +49,14 @@ def _attended(
     value: Expr,
     mask: Ref | None,
     shared: bool,
-    depth: int | None,
+    depth: int,
     scale: float | None,
     causal: bool,
     softcap: float,
 ) -> Expr:
-    if scale is not None and depth is not None and isclose(scale, depth**-0.5, rel_tol=1e-6):
+    if scale is not None and isclose(scale, depth**-0.5, rel_tol=1e-6):
         scale = None
-    if mask is not None or softcap or shared or depth is None:
+    if mask is not None or softcap or shared:
         boolean = mask is not None and mask.dtype == ir.DataType.BOOL
         return call(
             "attention",

@@ -204,10 +204,14 @@ def _layer_padding(over: Window, extra: Ints) -> tuple[str, Ints | None, tuple[t
 def _as_convolution(x: Expr, w: Weight, b: Weight | None, over: Window, extra: Ints, group: int) -> Expr:
     """The same sum as a convolution: the input spread by the strides, the kernel flipped, in and out exchanged."""
     x, plain = _spread(x, over, extra)
+    return _convolution(x, _exchanged(w, group), b, plain, group)
+
+
+def _exchanged(w: Weight, group: int) -> Weight:
+    """The kernel flipped, in and out exchanged within each group."""
     grouped = w.reshaped(group, w.shape[0] // group, *w.shape[1:]).moved("GIO*->GOI*")
-    kernel = grouped.reshaped(w.shape[1] * group, w.shape[0] // group, *over.size)
-    flipped = kernel.with_expr(wx.flip(kernel.expr, range(2, kernel.rank)))
-    return _convolution(x, flipped, b, plain, group)
+    kernel = grouped.reshaped(w.shape[1] * group, w.shape[0] // group, *w.spatial)
+    return kernel.with_expr(wx.flip(kernel.expr, range(2, kernel.rank)))
 
 
 def _spread(x: Expr, over: Window, extra: Ints) -> tuple[Expr, Window]:
@@ -278,3 +282,32 @@ def _functional_as_convolution(x: Tensor, w: Tensor, b: Tensor | None, over: Win
         dilation_rate=over.dilations,
     )
     return y if b is None else y + b
+
+
+@keras_op("ConvTranspose", layout="spatial")
+def conv_transpose_to_size(
+    x: Tensor,
+    w: Weight,
+    b: Weight | None = None,
+    *,
+    kernel_shape: Ints = (),
+    strides: Ints = (),
+    pads: Ints = (),
+    dilations: Ints = (),
+    output_padding: Ints = (),
+    output_shape: Ints,
+    group: int = 1,
+    auto_pad: Str = "NOTSET",
+) -> Expr:
+    """A result of one size whatever the input's is, so that what is taken from it varies."""
+    over = window(w.spatial, strides, (), dilations, "NOTSET", x.shape)
+    spread = call("spread", x, over.strides) if max(over.strides) > 1 else x
+    padded = call(
+        "padded_for_windows",
+        spread,
+        over.reach,
+        tuple(output_shape),
+        extra=tuple(output_padding) if any(output_padding) else None,
+        upper=True if auto_pad == "SAME_UPPER" else None,
+    )
+    return _convolution(padded, _exchanged(w, group), b, _dense(over), group)

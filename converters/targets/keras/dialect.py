@@ -117,7 +117,7 @@ class KerasDialect:
             kwargs.append(("initializer", Literal("ones" if name in _SCALES else "zeros")))
         return Construct("self.add_weight", tuple(kwargs))
 
-    def array(self, value: Any, dtype: ir.DataType) -> Expr:
+    def array(self, value: Any, dtype: ir.DataType) -> Expr | None:
         if dtype in (ir.DataType.FLOAT, ir.DataType.DOUBLE):  # Keras would make it float32 under any policy
             numbers = (
                 [shortest(number) for number in value.reshape(-1).tolist()] if dtype == ir.DataType.FLOAT else None
@@ -125,6 +125,8 @@ class KerasDialect:
             exact = np.asarray(numbers).reshape(value.shape) if numbers is not None else value
             name = Verbatim("self.compute_dtype") if numbers is not None else Literal("float64")
             return call("ops.array", exact.tolist(), dtype=name)
+        if dtype == ir.DataType.UINT64 and value.size and value.max() >= 2**63:
+            return None  # neither Keras nor TensorFlow makes it of Python's numbers without loss
         return _counted(value, dtype) or call("ops.array", value.tolist(), dtype=_dtype(dtype))
 
     def structural(self, kind: str, operand: Expr, **facts: Any) -> Expr:
@@ -147,7 +149,12 @@ class KerasDialect:
         raise AssertionError(kind)
 
     def simplified(self, expr: Expr) -> Expr | None:
-        """Two transposes in a row, one of them of how a variable is stored, are one or none."""
+        """Two transposes in a row, one of them of how a variable is stored, are one or none.
+
+        Sizes that vary are tensors in a graph, which Python's `max` and `min` cannot compare.
+        """
+        if isinstance(expr, Call) and expr.func in ("max", "min"):
+            return Call({"max": "largest_size", "min": "smallest_size"}[expr.func], expr.args)
         outer = _transposed(expr)
         inner = _transposed(outer[0]) if outer is not None else None
         if outer is None or inner is None:

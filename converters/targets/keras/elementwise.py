@@ -72,6 +72,7 @@ def extremum(x: Tensor, *xs: Tensor, op: str, out: Tensor) -> Expr:
 
 @keras_op("Clip")
 def clip(x: Tensor, low: Float | None = None, high: Float | None = None, *, out: Tensor) -> Expr:
+    refuse_uint64(x)
     if low is None or high is None:
         bound = call("ops.maximum", x, low) if high is None else call("ops.minimum", x, high)
         return x if low is high else kept(bound, out)
@@ -83,6 +84,7 @@ def clip(x: Tensor, low: Float | None = None, high: Float | None = None, *, out:
 @keras_op("Clip")
 def clip_computed(x: Tensor, low: Tensor | None = None, high: Tensor | None = None) -> Expr:
     """Where the bounds cross, ONNX returns the upper one."""
+    refuse_uint64(x)
     raised = x if low is None else call("ops.maximum", x, low)
     return raised if high is None else call("ops.minimum", raised, high)
 

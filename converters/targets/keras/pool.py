@@ -7,7 +7,6 @@ from math import prod
 from porter.converters.codegen.nodes import Expr, Ref, Verbatim, call, layer
 from porter.converters.targets.keras import keras_op
 from porter.converters.targets.keras.window import Window, padded_same, padded_with, window, zero_padded
-from porter.converters.targets.table import CannotBind
 from porter.converters.targets.types import Ints, Str, Tensor
 
 _Ends = tuple[tuple[int, int], ...]
@@ -48,9 +47,10 @@ def max_pool(
     overhang = over.overhang(x.shape, ceil_mode)
     least = float("-inf") if x.dtype.is_floating_point() else int(x.dtype.min)
     if len(outs) > 1 and (outs[1].value.uses() or outs[1].value.is_graph_output()):
+        order = bool(storage_order) or None
+        ends: Expr | _Ends = _with_overhang(over, overhang)
         if over.same:
-            raise CannotBind("indices of maxima under auto_pad, whose padding varies with the size")
-        ends, order = _with_overhang(over, overhang), bool(storage_order) or None
+            ends = call("same_padding", x, over.reach, over.strides, lower=over.lower or None)
         return call(
             "max_pool_with_indices", x, over.size, over.strides, ends, over.dilations, least, column_major=order
         )
@@ -61,8 +61,8 @@ def max_pool(
     if over.same:
         padded, over = padded_same(x, over, least)
     else:
-        ends = _with_overhang(over, overhang)
-        padded = zero_padded(x, ends) if _rectified(x) and not over.dilated else padded_with(x, ends, least)
+        around = _with_overhang(over, overhang)
+        padded = zero_padded(x, around) if _rectified(x) and not over.dilated else padded_with(x, around, least)
     if over.dilated:
         return call("dilated_pool", Verbatim("ops.maximum"), padded, over.size, over.strides, over.dilations)
     return _pooled("Max", padded, over, "valid")

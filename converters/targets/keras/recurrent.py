@@ -84,32 +84,6 @@ def dropout_between(x: Tensor, *, ratio: float) -> Expr:
     return layer("Dropout", rate=ratio, name="dropout", training=True)(x)
 
 
-_IRREGULAR = "sequence lengths, peepholes or one initial state of two have no Keras layer"
-
-
-@keras_op("LSTM", layout="fixed", note="what the graph pass leaves in ONNX's own form")
-def irregular_lstm(
-    *inputs: Tensor, hidden_size: int, direction: str, layout: int, input_forget: int,
-    activations: Sequence[str] = (), clip: float = 0.0,
-) -> Expr:  # fmt: skip
-    raise CannotBind(_IRREGULAR)
-
-
-@keras_op("GRU", layout="fixed", note="what the graph pass leaves in ONNX's own form")
-def irregular_gru(
-    *inputs: Tensor, hidden_size: int, direction: str, layout: int, linear_before_reset: int,
-    activations: Sequence[str] = (), clip: float = 0.0,
-) -> Expr:  # fmt: skip
-    raise CannotBind(_IRREGULAR)
-
-
-@keras_op("RNN", layout="fixed", note="what the graph pass leaves in ONNX's own form")
-def irregular_rnn(
-    *inputs: Tensor, hidden_size: int, direction: str, layout: int, activations: Sequence[str] = (), clip: float = 0.0
-) -> Expr:
-    raise CannotBind(_IRREGULAR)
-
-
 Biases = Callable[[Weight, Weight], tuple[str, dict[str, Weight]]]
 
 
@@ -220,6 +194,8 @@ def _activations(kind: _Kind, given: Sequence[str] | None, directions: int) -> d
     """Keras' activation arguments; both directions of one layer share them, and an LSTM's cell and output do."""
     count = len(kind.activations)
     names = list(given or kind.defaults * directions)[: count * directions]
+    if len(names) < count * directions:
+        raise CannotBind(f"{len(names)} activations where {count * directions} are needed")
     found: dict[str, str] = {}
     for argument, name in zip(kind.activations * directions, names, strict=True):
         if name not in _ACTIVATIONS:

@@ -26,10 +26,12 @@ class Sampling:
     antialias: int
     exclude_outside: int
 
-    def check(self, aspect_ratio: str) -> None:
-        """Refuse what no function here does."""
+    def check(self, x: Tensor, aspect_ratio: str) -> None:
+        """Refuse what only the general function does (`resize_axes`)."""
         if self.coordinates not in _COORDINATES or aspect_ratio != "stretch":
             raise CannotBind(f"{self.coordinates} coordinates, {aspect_ratio} aspect ratio")
+        if self.mode != "nearest" and x.dtype.is_integer():
+            raise CannotBind("whole numbers between whole numbers")
         plain = self.coordinates == "half_pixel" and self.exclude_outside and self.mode != "nearest"
         if self.antialias and not plain:
             raise CannotBind(f"antialias with {self.coordinates}, exclude_outside={self.exclude_outside}")
@@ -97,7 +99,7 @@ def resize(
     aligned corners the size of the result counts, not the scale, as in torch and ONNX Runtime.
     """
     sampling = Sampling(mode, coordinate_transformation_mode, nearest_mode, cubic_coeff_a, antialias, exclude_outside)
-    sampling.check(keep_aspect_ratio_policy)
+    sampling.check(x, keep_aspect_ratio_policy)
     found_scales, found_sizes = _spatial(x, scales, sizes, axes)
     if all(entry is None for entry in found_scales or found_sizes or ()):
         return x
@@ -131,7 +133,7 @@ def resize_to_computed_sizes(
 ) -> Expr:
     """To sizes that are numbers of the run: floor(1.5 · height) and the like."""
     sampling = Sampling(mode, coordinate_transformation_mode, nearest_mode, cubic_coeff_a, antialias, exclude_outside)
-    sampling.check(keep_aspect_ratio_policy)
+    sampling.check(x, keep_aspect_ratio_policy)
     numbered = tuple(range(x.rank)) if axes is None else tuple(axis % x.rank for axis in axes)
     kept = (x.shape[0], x.shape[-1]) == (out.shape[0], out.shape[-1])
     if sizes is None or scales or x.rank < 3 or (min(numbered) < 2 and not kept):

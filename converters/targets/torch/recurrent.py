@@ -9,7 +9,7 @@ from typing import Any
 from porter.converters.codegen.nodes import Expr, Nested, Ref, Weight, call, layer, wrap
 from porter.converters.targets.table import CannotBind
 from porter.converters.targets.torch import torch_op
-from porter.converters.targets.types import Str, Tensor
+from porter.converters.targets.types import Floats, Str, Tensor
 
 
 @dataclass(frozen=True)
@@ -30,7 +30,6 @@ _KINDS = {
 _FUNCTIONS = {
     "Tanh": "tanh", "Sigmoid": "sigmoid", "Relu": "relu", "Softsign": "softsign", "Softplus": "softplus",
 }  # fmt: skip
-_IRREGULAR = "sequence lengths, peepholes or one initial state of two have no PyTorch layer"
 
 
 @torch_op("Recurrent", domain="porter", layout="fixed")
@@ -90,27 +89,14 @@ def dropout_between(x: Tensor, *, ratio: float) -> Expr:
     return layer("nn.Dropout", p=ratio, name="dropout", training=True)(x)
 
 
-@torch_op("LSTM", layout="fixed", note="what the graph pass leaves in ONNX's own form")
-def irregular_lstm(
-    *inputs: Tensor, hidden_size: int, direction: str, layout: int, input_forget: int,
-    activations: Sequence[str] = (), clip: float = 0.0,
+@torch_op("GeneralLSTM", "GeneralGRU", "GeneralRNN", domain="porter", layout="fixed")
+def general(
+    *inputs: Tensor, direction: str, activations: Sequence[str] = (), activation_alpha: Floats = (),
+    activation_beta: Floats = (), clip: float = 0.0, input_forget: int = 0, linear_before_reset: int = 0,
+    label: Str = "",
 ) -> Expr:  # fmt: skip
-    raise CannotBind(_IRREGULAR)
-
-
-@torch_op("GRU", layout="fixed", note="what the graph pass leaves in ONNX's own form")
-def irregular_gru(
-    *inputs: Tensor, hidden_size: int, direction: str, layout: int, linear_before_reset: int,
-    activations: Sequence[str] = (), clip: float = 0.0,
-) -> Expr:  # fmt: skip
-    raise CannotBind(_IRREGULAR)
-
-
-@torch_op("RNN", layout="fixed", note="what the graph pass leaves in ONNX's own form")
-def irregular_rnn(
-    *inputs: Tensor, hidden_size: int, direction: str, layout: int, activations: Sequence[str] = (), clip: float = 0.0
-) -> Expr:
-    raise CannotBind(_IRREGULAR)
+    """What has sequence lengths or peepholes."""
+    raise CannotBind("sequence lengths or peepholes have no PyTorch layer")
 
 
 def _class(

@@ -9,6 +9,7 @@ import numpy as np
 import onnx_ir as ir
 
 from porter.converters.frontends.builder import Builder
+from porter.converters.frontends.torch.aten.antialias import aligned_antialiased
 from porter.converters.frontends.torch.table import aten
 
 Value = ir.Value
@@ -101,6 +102,10 @@ def _smooth(name: str, mode: str, *, antialias: bool = False) -> None:
         return found
 
     def rule(op: Builder, x: Value, size: Sequence[Any] | None, align_corners: bool, *scales: float | None) -> Value:
+        if antialias and align_corners:
+            sizes = _scaled_sizes(op, x, [float(scale or 1) for scale in scales]) if size is None else None
+            picked = [op.Gather(sizes, op.constant(n, ir.DataType.INT64)) for n in range(2)] if sizes else size
+            return aligned_antialiased(op, x, picked or [], -0.5 if mode == "cubic" else None)
         return _resize(op, x, size, scales or None, **attributes(align_corners))
 
     def vector(

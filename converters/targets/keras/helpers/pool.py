@@ -6,6 +6,8 @@ import math
 
 from keras import ops
 
+from porter.converters.targets.keras.helpers.shapes import largest_size
+
 
 def pool_3d(pool, x, pool_size, strides, padding="valid"):
     """`pool` (`ops.max_pool` or `ops.average_pool`) over volumes: within planes first, then along the depth.
@@ -56,16 +58,22 @@ def average_pool(x, pool_size, strides, padding, counted=None, dilation_rate=Non
     return total(ops.pad(x, ((0, 0), *padding, (0, 0)))) / total(ones)
 
 
-def pad_same(x, reach, strides, value=0.0, lower=False):
-    """`value` around the spatial axes, so that a window of `reach` elements starts at every stride.
+def same_padding(x, reach, strides, lower=False):
+    """(begin, end) for each spatial axis, so that a window of `reach` elements starts at every stride.
 
     An odd padding has its larger half behind, or with `lower` in front.
     """
     ends = []
     for length, extent, stride in zip(ops.shape(x)[1:-1], reach, strides, strict=True):
-        total = ops.maximum((-(-length // stride) - 1) * stride + extent - length, 0)
+        total = largest_size((-(-length // stride) - 1) * stride + extent - length, 0)
         smaller = total // 2
         ends.append((total - smaller, smaller) if lower else (smaller, total - smaller))
+    return ends
+
+
+def pad_same(x, reach, strides, value=0.0, lower=False):
+    """`value` around the spatial axes, so that a window of `reach` elements starts at every stride."""
+    ends = same_padding(x, reach, strides, lower)
     return ops.pad(x, ((0, 0), *ends, (0, 0)), constant_values=value)
 
 
@@ -89,7 +97,9 @@ def max_pool_with_indices(x, pool_size, strides, padding, dilation_rate, least, 
         place = 0
         axes = range(len(sizes))
         for axis in reversed(axes) if column_major else axes:
-            along = ops.arange(ops.shape(part)[axis + 1]) * strides[axis] + (starts[axis] - padding[axis][0])
+            along = ops.arange(ops.shape(part)[axis + 1], dtype="int32") * strides[axis] + (
+                starts[axis] - padding[axis][0]
+            )
             place = place * sizes[axis] + ops.reshape(along, (-1,) + (1,) * (len(sizes) - axis))
         place = ops.cast(ops.broadcast_to(place, ops.shape(part)), "int64")
         if values is None:

@@ -1,4 +1,4 @@
-"""Paddings and broadcasts that Keras lacks."""
+"""Paddings, broadcasts and arithmetic of sizes that Keras lacks."""
 
 from __future__ import annotations
 
@@ -26,3 +26,17 @@ def pad_wrap(x, pad_width):
 def expand(x, shape):
     """`x` broadcast to `shape`, a tensor; where `shape` holds 1, `x` keeps its size."""
     return ops.where(ops.ones(shape, dtype="bool"), x, ops.zeros_like(x))
+
+
+def largest_size(*sizes):
+    """The largest of sizes that are numbers or, where they vary, tensors."""
+    if all(isinstance(size, int) for size in sizes):
+        return max(sizes)
+    return ops.max(ops.stack([ops.cast(size, "int32") for size in sizes]))
+
+
+def smallest_size(*sizes):
+    """The smallest of sizes that are numbers or, where they vary, tensors."""
+    if all(isinstance(size, int) for size in sizes):
+        return min(sizes)
+    return ops.min(ops.stack([ops.cast(size, "int32") for size in sizes]))

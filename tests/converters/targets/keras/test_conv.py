@@ -160,3 +160,33 @@ def test_conv_transpose_by_the_size_of_its_result(attributes: dict[str, Any]) ->
     weight = rng.normal(size=(4, 6, 3, 3)).astype(np.float32).astype(np.float64)
     inputs = {"x": rng.normal(size=(2, 4, 3, 3)), "w": weight}
     check(Case("ConvTranspose", inputs, {"strides": [3, 2], **attributes}, weights=("w",)), dynamic=False)
+
+
+@pytest.mark.parametrize("output_shape", [[10, 8], [7, 5], [13, 11], [4, 4]])
+@pytest.mark.parametrize("auto_pad", ["NOTSET", "SAME_UPPER"])
+@pytest.mark.parametrize("facts", [{}, {"group": 2}, {"dilations": [2, 1]}], ids=str)
+def test_conv_transpose_to_one_size_from_any(output_shape: list[int], auto_pad: str, facts: dict[str, Any]) -> None:
+    """All that torch gives, cut in its middle; ONNX's reference does not cut so."""
+    rng, strides, dilations, group = (
+        np.random.default_rng(3),
+        (3, 2),
+        facts.get("dilations", [1, 1]),
+        facts.get("group", 1),
+    )
+    weight = rng.normal(size=(4, 6 // group, 3, 3)).astype(np.float32).astype(np.float64)
+    bias = rng.normal(size=6).astype(np.float32).astype(np.float64)
+    inputs = {"x": rng.normal(size=(2, 4, 3, 4)), "w": weight, "b": bias}
+    wanted = torch.nn.functional.conv_transpose2d(
+        *map(torch.from_numpy, inputs.values()), stride=strides, dilation=tuple(dilations), groups=group
+    )
+    for axis, size in zip((2, 3), output_shape, strict=True):
+        total = max(wanted.shape[axis] - size, 0)
+        first = total // 2 if auto_pad == "SAME_UPPER" else total - total // 2
+        kept = wanted.narrow(axis, first, wanted.shape[axis] - total)
+        more = list(kept.shape)
+        more[axis] = max(size - kept.shape[axis], 0)
+        wanted = torch.cat([kept, torch.from_numpy(bias).reshape(1, -1, 1, 1).expand(more)], dim=axis)
+    attributes = {"strides": list(strides), "output_shape": output_shape, "auto_pad": auto_pad, **facts}
+    case = Case("ConvTranspose", inputs, attributes, weights=("w", "b"), known=(1,))
+    for dynamic in (False, True):
+        check(case, dynamic=dynamic, right=[wanted.numpy()])

@@ -7,8 +7,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from porter.errors import UnsupportedError
-from tests.converters.targets.keras.nodes import Case, check, graph_of, ported, run
+from tests.converters.targets.keras.nodes import Case, check, run
 
 RNG = np.random.default_rng(7)
 # Twins: sizes that tell the axes apart, and sizes that do not.
@@ -246,9 +245,28 @@ def test_where() -> None:
     )
 
 
-def test_unsigned_64_bits_are_refused() -> None:
-    with pytest.raises(UnsupportedError, match="uint64"):
-        ported(graph_of(Case("Max", {"x": np.array([1], np.uint64), "y": np.array([2], np.uint64)})))
+LARGE = np.array([2**64 - 1, 2**63 + 5, 2**32 + 7, 12, 0], np.uint64)
+OTHER = np.array([2**63, 2**63 + 4, 2**33, 5, 3], np.uint64)
+
+
+@pytest.mark.parametrize(
+    "op",
+    ["Max", "Min", "Equal", "Greater", "GreaterOrEqual", "Less", "LessOrEqual", "BitwiseAnd", "BitwiseOr", "BitwiseXor",
+     "Mod", "Add", "Sub", "Mul", "Div"],
+)  # fmt: skip
+@pytest.mark.parametrize("constants", [(), ("y",)])
+def test_unsigned_64_bits(op: str, constants: tuple[str, ...]) -> None:
+    check(Case(op, {"x": LARGE, "y": OTHER}, constants=constants))
+
+
+def test_unsigned_64_bits_of_functions() -> None:
+    check(Case("BitShift", {"x": LARGE, "y": np.array([1, 40, 3, 60, 2], np.uint64)}, {"direction": "LEFT"}))
+    check(Case("BitShift", {"x": LARGE, "y": np.array([1, 40, 3, 60, 2], np.uint64)}, {"direction": "RIGHT"}))
+    check(Case("Where", {"c": np.array([True, False, True, False, True]), "x": LARGE, "y": OTHER}))
+    bounds = {"low": np.array(7, np.uint64), "high": np.array(2**63 + 2, np.uint64)}
+    for constants in ((), ("low", "high")):
+        check(Case("Clip", {"x": LARGE, **bounds}, constants=constants))
+        check(Case("Clip", {"x": LARGE, "low": bounds["low"]}, constants=constants[:1]))
 
 
 # ***** types *****

@@ -229,3 +229,28 @@ def test_zeros_are_as_good_as_nothing_behind_a_relu(
 def test_zeros_are_no_good_where_numbers_are_negative() -> None:
     for before in (nn.Tanh(), nn.LeakyReLU(0.25), nn.Identity()):
         assert "-inf" in check_module(nn.Sequential(before, nn.MaxPool2d(3, 2, 1)), images(2) - 1.5)
+
+
+@pytest.mark.parametrize("auto_pad", ["SAME_UPPER", "SAME_LOWER"])
+@pytest.mark.parametrize("size", [(5, 6), (6, 5), (7, 7)])
+@pytest.mark.parametrize("dilation", [1, 2])
+def test_indices_of_maxima_with_automatic_padding(auto_pad: str, size: tuple[int, int], dilation: int) -> None:
+    """torch counts in what is padded, ONNX in the input."""
+    x = np.random.default_rng(0).normal(size=(2, 3, *size))
+    kernel, strides, around = (3, 2), (2, 2), []
+    for length, extent, stride in zip(size, kernel, strides, strict=True):
+        reach = (extent - 1) * dilation + 1
+        total = max(0, (-(-length // stride) - 1) * stride + reach - length)
+        around.append(
+            (total // 2, total - total // 2) if auto_pad == "SAME_UPPER" else (total - total // 2, total // 2)
+        )
+    padded = np.pad(x, ((0, 0), (0, 0), *around), constant_values=-np.inf)
+    values, places = torch.nn.functional.max_pool2d(
+        torch.from_numpy(padded), kernel, strides, dilation=dilation, return_indices=True
+    )
+    rows, columns = np.divmod(places.numpy(), padded.shape[3])
+    planes = np.arange(6).reshape(2, 3, 1, 1) * size[0] * size[1]
+    indices = planes + (rows - around[0][0]) * size[1] + columns - around[1][0]
+    attributes = {"kernel_shape": kernel, "strides": strides, "auto_pad": auto_pad, "dilations": [dilation] * 2}
+    for dynamic in (False, True):
+        check(Case("MaxPool", {"x": x}, attributes, outputs=2), dynamic=dynamic, right=[values.numpy(), indices])

@@ -11,7 +11,6 @@ import pytest
 import torch
 from torch import nn
 
-from porter.errors import UnsupportedError
 from tests.converters.targets.keras.modules import check_module, noise, port_of, randomized
 from tests.converters.targets.keras.nodes import Case, check
 
@@ -257,24 +256,3 @@ def test_backwards_is_forwards_on_the_reversed_sequence(op: str) -> None:
     np.testing.assert_array_equal(np.asarray(turned), np.asarray(y)[::-1])
     for left, right in zip(states, others, strict=True):
         np.testing.assert_array_equal(left, right)
-
-
-@pytest.mark.parametrize(
-    ("op", "attributes", "reason"),
-    [
-        ("LSTM", {"clip": 1.0}, "clip"),
-        ("LSTM", {"input_forget": 1}, "input_forget"),
-        ("GRU", {"activations": ["HardSigmoid", "Tanh"]}, "HardSigmoid"),
-        ("LSTM", {"activations": ["Sigmoid", "Tanh", "Relu"]}, "different"),
-    ],
-)
-def test_what_has_no_keras_layer_is_refused(op: str, attributes: dict[str, Any], reason: str) -> None:
-    with pytest.raises(UnsupportedError, match=reason):
-        check(node(op, **attributes))
-
-
-def test_sequence_lengths_are_refused() -> None:
-    case = node("GRU", states=True)
-    case.inputs["lengths"] = np.asarray([5, 3, 1], dtype=np.int32)
-    with pytest.raises(UnsupportedError, match="sequence lengths"):
-        check(case)
