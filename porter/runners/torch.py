@@ -74,7 +74,9 @@ class TorchRunner:
         module = self._form(dtype)
         arrays = to_target(cast_inputs(inputs, dtype), self._input_permutations, "input")
         tensors = [torch.tensor(np.ascontiguousarray(x), device=self._device) for x in arrays]
-        with torch.no_grad(), _default_precision(dtype), self._rounded():
+        # Branches and loops as Python: torch would compile them, and then no hook may look into them.
+        eager = torch.compiler.set_stance("force_eager")
+        with torch.no_grad(), eager, _default_precision(dtype), self._rounded():
             outputs = flatten_outputs(self._call(module, tensors), torch.is_tensor)
         self._output_names = list(outputs)
         return to_source([to_numpy(value) for value in outputs.values()], self._output_permutations, "output")

@@ -14,6 +14,8 @@ import torch
 from torch._decomp import decomposition_table
 from torch.utils._python_dispatch import TorchDispatchMode
 
+from porter.runners import torch_control
+
 # Fused operators whose inner steps round too.
 _FUSED = {
     "native_layer_norm", "native_group_norm", "native_batch_norm", "_native_batch_norm_legit",
@@ -35,7 +37,9 @@ _SUMS = {"sum", "mean", "var", "std", "var_mean", "linalg_vector_norm", "norm", 
 
 
 class EveryOperation(TorchDispatchMode):
-    """Within this mode every result is rounded at random."""
+    """Within this mode every result is rounded at random, those in branches and loops too."""
+
+    supports_higher_order_operators = True
 
     def __init__(self, seed: int, unit: float) -> None:
         super().__init__()
@@ -44,6 +48,9 @@ class EveryOperation(TorchDispatchMode):
 
     def __torch_dispatch__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
         kwargs = kwargs or {}
+        if isinstance(func, torch._ops.HigherOrderOperator):
+            with self:
+                return torch_control.run(func, args, kwargs)
         name = func._opname
         if name in _FUSED and func in decomposition_table:
             with self:

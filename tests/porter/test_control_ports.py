@@ -194,3 +194,21 @@ def test_inspection_lists_what_is_missing_inside() -> None:
 
     found = porter.inspect_model(Model(), (torch.rand(3, 4),))
     assert [problem.operator for problem in found.problems] == ["aten.lgamma.default"]
+
+
+@pytest.mark.parametrize("kind", ["gated", "halting", "recurrent"])
+def test_verification_looks_into_branches_and_loops(kind: str, tmp_path: Path) -> None:
+    """A port is equal, and one whose layer inside is wrong is found there."""
+    from safetensors.numpy import load_file, save_file
+
+    torch.manual_seed(0)
+    model_class, x = MODELS[kind]
+    model, file, inside = model_class().eval(), tmp_path / "port" / "weights.safetensors", "cell"
+    if kind == "gated":
+        inside, x = "shallow", -x
+    port = porter.port(model, (x,), out=tmp_path / "port")
+    assert porter.verify(model, port, (x,), draws=2).passed
+    weights = load_file(file)
+    save_file({name: array * 1.1 if name == f"{inside}.kernel" else array for name, array in weights.items()}, file)
+    report = porter.verify(model, port, (x,), draws=2)
+    assert not report.passed and report.culprit is not None and report.culprit.path == inside
