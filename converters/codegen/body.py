@@ -248,7 +248,7 @@ class BodyBuilder:
         owner = owner_of(layer.weights[0][1]) if layer.weights else statement.path
         if layer.weights and (layer.weights[0][1].kind == "constant" or named_by_path(layer.weights[0][1])):
             owner = statement.path
-        if not within(owner, self.call.path):
+        if not owner or not within(owner, self.call.path):
             owner = statement.path
         path = self.relative(owner)
         if not path:

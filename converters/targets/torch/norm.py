@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
@@ -42,7 +43,7 @@ def batch_normalization(
     epsilon: float = 1e-5,
     momentum: float = 0.9,
     training_mode: int = 0,
-    training_facts: dict[str, Any],
+    training_facts: Mapping[str, Any],
 ) -> Expr:
     """PyTorch's momentum weighs the new statistics. Its running variance is unbiased, that of others may not be."""
     if training_mode:
