@@ -10,7 +10,7 @@ from porter.converters.codegen.nodes import Expr, call, layer
 from porter.converters.targets.keras import keras_op
 from porter.converters.targets.keras.window import Window, cropped, padded_same, window, zero_padded
 from porter.converters.targets.table import CannotBind
-from porter.converters.targets.types import Ints, Str, Tensor, Weight
+from porter.converters.targets.types import Dims, Ints, Str, Tensor, Weight
 
 
 @keras_op("Conv", layout="spatial")
@@ -278,3 +278,18 @@ def _functional_as_convolution(x: Tensor, w: Tensor, b: Tensor | None, over: Win
         dilation_rate=over.dilations,
     )
     return y if b is None else y + b
+
+
+@keras_op("Col2Im", layout="fixed")
+def col2im(
+    x: Tensor,
+    image_shape: Dims,
+    block_shape: Ints,
+    *,
+    dilations: Ints = (),
+    pads: Ints = (),
+    strides: Ints = (),
+) -> Expr:
+    """A sum of windows; Keras has only the way there."""
+    over = window(block_shape, strides, pads, dilations, "NOTSET", x.shape)
+    return call("fold", x, tuple(image_shape), over.size, over.strides, padding=over.ends, dilation_rate=over.dilations)

@@ -10,6 +10,7 @@ import onnx_ir as ir
 
 from porter.converters.frontends.builder import Builder
 from porter.converters.frontends.torch.table import aten
+from porter.errors import UnsupportedError
 
 Value = ir.Value
 
@@ -101,6 +102,11 @@ def _smooth(name: str, mode: str, *, antialias: bool = False) -> None:
         return found
 
     def rule(op: Builder, x: Value, size: Sequence[Any] | None, align_corners: bool, *scales: float | None) -> Value:
+        if antialias and align_corners:
+            raise UnsupportedError(
+                "antialias=True with align_corners=True, where torch places its samples as ONNX cannot; leave one of "
+                "them out"
+            )
         return _resize(op, x, size, scales or None, **attributes(align_corners))
 
     def vector(
