@@ -46,6 +46,10 @@ def _auto(leaf: Any) -> Any:
     return dict.fromkeys(range(leaf.dim()), Dim.AUTO) if isinstance(leaf, torch.Tensor) else None
 
 
+def _first(leaf: Any) -> Any:
+    return {0: Dim.AUTO} if isinstance(leaf, torch.Tensor) and leaf.dim() else None
+
+
 def _named(name: str, leaf: Any, axes: Mapping[int, str]) -> Any:
     if not isinstance(leaf, torch.Tensor):
         raise InputError(
@@ -60,7 +64,8 @@ def _named(name: str, leaf: Any, axes: Mapping[int, str]) -> Any:
 def dynamic_shapes(model: torch.nn.Module, args: tuple, kwargs: dict[str, Any], dynamic: Any) -> Any:
     """The `dynamic_shapes` argument of `torch.export.export` for porter's `dynamic`.
 
-    "auto" lets every axis vary that can, "none" fixes all, a dict {input: {axis: name}} names the ones that vary.
+    "auto" lets every axis vary that can, "batch" the first ones that can, "none" fixes all, a dict
+    {input: {axis: name}} names the ones that vary.
 
     Raises:
         InputError: the arguments do not fit the model's forward, or an axis does not exist.
@@ -68,8 +73,9 @@ def dynamic_shapes(model: torch.nn.Module, args: tuple, kwargs: dict[str, Any], 
     given = _arguments(model, args, kwargs)
     if dynamic == "none":
         return None
-    if dynamic == "auto":
-        return {name: pytree.tree_map(_auto, value) for name, value in given.items()}
+    if dynamic in ("auto", "batch"):
+        varying = _auto if dynamic == "auto" else _first
+        return {name: pytree.tree_map(varying, value) for name, value in given.items()}
     unknown = sorted(set(dynamic) - set(given))
     if unknown:
         raise InputError(f"dynamic axes name the input {unknown[0]!r}; the model takes {', '.join(given)}")
@@ -111,7 +117,13 @@ def export(model: torch.nn.Module, inputs: Any, dynamic: Any = "auto") -> Export
         ExportError: torch cannot trace the model; the message keeps torch's own words and the line in the model.
         InputError: the inputs or dynamic axes do not fit the model.
     """
-    program = _exported(model, inputs, dynamic)
+    try:
+        program = _exported(model, inputs, dynamic)
+    except ExportError as error:
+        # torch's solver gives up on sizes such as (x // 2) // 2 that some operator fixes: the batch can still vary.
+        if dynamic != "auto" or not isinstance(error.__cause__, NotImplementedError):
+            raise
+        program = _exported(model, inputs, "batch")
     fixed = fixed_axes(program) if dynamic == "auto" else {}
     if not fixed:
         return program

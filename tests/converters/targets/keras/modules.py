@@ -34,6 +34,17 @@ class OfTwo(OfOne):
         return self.function(x, y)
 
 
+class Each(torch.nn.Module):
+    """Every child on the same inputs: a whole family in one port."""
+
+    def __init__(self, *children: torch.nn.Module) -> None:
+        super().__init__()
+        self.children_ = torch.nn.ModuleList(children)
+
+    def forward(self, *inputs: torch.Tensor) -> list[Any]:
+        return [child(*inputs) for child in self.children_]
+
+
 def randomized(module: torch.nn.Module, seed: int = 0) -> torch.nn.Module:
     """The module with weights and statistics that are neither 0 nor 1 anywhere, in inference mode."""
     generator = torch.Generator().manual_seed(seed)
@@ -79,31 +90,31 @@ def check_module(
     """
     import tensorflow as tf
 
-    module = randomized({1: OfOne, 2: OfTwo}[len(inputs)](module))
+    module = randomized({1: OfOne, 2: OfTwo}[len(inputs)](module) if len(inputs) < 3 else module)
     port, generated = port_of(
         module, [x.float() if x.is_floating_point() else x for x in inputs], native=native, dynamic=dynamic
     )
     exact = copy.deepcopy(module).double()
-    ranks = [(x.dim(), x.numpy().dtype) for x in inputs]
     sizes = [
         [None if not isinstance(spec.shape[a], int) else spec.shape[a] for a in spec.permutation]
         for spec in generated.inputs
     ]
-    signature = [tf.TensorSpec(shape, dtype) for shape, (_, dtype) in zip(sizes, ranks, strict=True)]
+    signature = [tf.TensorSpec(shape, x.numpy().dtype) for shape, x in zip(sizes, inputs, strict=True)]
     traced = tf.function(port, input_signature=signature)
     for given in (inputs, *others):
         with torch.no_grad():
-            wanted = exact(*given)
+            wanted = _listed(exact(*[x.clone() for x in given]))
         feeds = [
             tf.constant(x.numpy().transpose(spec.permutation)) for x, spec in zip(given, generated.inputs, strict=True)
         ]
-        for found in (port(*feeds), traced(*feeds)):
-            pairs = zip(_listed(found), _listed(wanted), generated.outputs, strict=True)
-            for got, right, spec in pairs:
-                expected = right.numpy().transpose(spec.permutation)
-                assert tuple(got.shape) == expected.shape, f"{got.shape} is not {expected.shape}\n{generated.source}"
+        for run in (port, traced) if given is inputs else (traced,):
+            pairs = zip(_listed(run(*feeds)), wanted, generated.outputs, strict=True)
+            for index, (got, right, spec) in enumerate(pairs):
+                expected, says = right.numpy().transpose(spec.permutation), f"output {index}\n{generated.source}"
+                assert tuple(got.shape) == expected.shape, f"{got.shape} is not {expected.shape}, {says}"
+                assert got.dtype == expected.dtype, f"{got.dtype} is not {expected.dtype}, {says}"
                 np.testing.assert_allclose(
-                    np.asarray(got), expected, rtol=rtol, atol=atol, equal_nan=True, err_msg=generated.source
+                    np.asarray(got), expected, rtol=rtol, atol=atol, equal_nan=True, err_msg=says
                 )
     if gradients:
         _check_gradients(exact, traced, inputs, generated, rtol=rtol, atol=10 * atol)
@@ -121,21 +132,29 @@ def _check_gradients(
 ) -> None:
     import tensorflow as tf
 
-    leaves = [x.clone().requires_grad_() for x in inputs]
-    outputs = _listed(exact(*leaves))
+    given = [x.clone().requires_grad_(x.is_floating_point()) for x in inputs]
+    leaves = [x for x in given if x.requires_grad]
+    outputs = _listed(exact(*given))
     cotangents = [noise(*y.shape, seed=7 + index) for index, y in enumerate(outputs)]
-    wanted = torch.autograd.grad(outputs, leaves, cotangents, allow_unused=True)
+    real = [index for index, y in enumerate(outputs) if y.requires_grad]
+    if not leaves or not real:
+        return
+    wanted = torch.autograd.grad(
+        [outputs[index] for index in real], leaves, [cotangents[index] for index in real], allow_unused=True
+    )
     feeds = [tf.Variable(x.numpy().transpose(s.permutation)) for x, s in zip(inputs, generated.inputs, strict=True)]
+    sources = [feed for feed, x in zip(feeds, given, strict=True) if x.requires_grad]
+    orders = [s.permutation for x, s in zip(given, generated.inputs, strict=True) if x.requires_grad]
     with tf.GradientTape() as tape:
         results = _listed(traced(*[feed.value() for feed in feeds]))
         total = tf.add_n(
             [
-                tf.reduce_sum(found * cotangent.numpy().transpose(spec.permutation))
-                for found, cotangent, spec in zip(results, cotangents, generated.outputs, strict=True)
+                tf.reduce_sum(results[index] * cotangents[index].numpy().transpose(generated.outputs[index].permutation))
+                for index in real
             ]
         )
-    for got, right, spec in zip(tape.gradient(total, feeds), wanted, generated.inputs, strict=True):
-        expected = None if right is None else right.numpy().transpose(spec.permutation)
+    for got, right, order in zip(tape.gradient(total, sources), wanted, orders, strict=True):
+        expected = None if right is None else right.numpy().transpose(order)
         if got is None or expected is None:
             missing = got if expected is None else expected
             assert missing is None or not np.any(missing), f"only one side has a gradient\n{generated.source}"
