@@ -27,13 +27,13 @@ def find_sizes(graph: ir.Graph) -> dict[ir.Value, tuple[Dim, ...]]:
         if array is not None and array.dtype.kind == "i" and array.ndim <= 1 and array.size <= _LIMIT:
             found[value] = tuple(int(item) for item in array.reshape(-1))
     for node in everywhere(graph):
-        for value, sizes in zip(node.outputs, _follow(node, found), strict=False):
+        for value, sizes in zip(node.outputs, follow(node, found), strict=False):
             if sizes is not None:
                 found[value] = sizes
     return found
 
 
-def _follow(node: ir.Node, found: dict[ir.Value, tuple[Dim, ...]]) -> list[tuple[Dim, ...] | None]:
+def follow(node: ir.Node, found: dict[ir.Value, tuple[Dim, ...]]) -> list[tuple[Dim, ...] | None]:
     output = node.outputs[0]
     if SIZE in output.metadata_props:
         return [(output.metadata_props[SIZE],)]
