@@ -20,21 +20,29 @@ def add(a: Dim, b: Dim) -> Dim:
     """The sum."""
     if isinstance(a, int) and isinstance(b, int):
         return a + b
-    total = Counter(_polynomial(a))
-    for term, number in _polynomial(b).items():
-        total[term] += number
-    return _text(total)
+    return _text(_sum(_polynomial(a), _polynomial(b)))
 
 
 def multiply(a: Dim, b: Dim) -> Dim:
     """The product."""
     if isinstance(a, int) and isinstance(b, int):
         return a * b
+    return _text(_product(_polynomial(a), _polynomial(b)))
+
+
+def _sum(a: _Polynomial, b: _Polynomial, sign: int = 1) -> _Polynomial:
+    total = Counter(a)
+    for term, number in b.items():
+        total[term] += sign * number
+    return total
+
+
+def _product(a: _Polynomial, b: _Polynomial) -> _Polynomial:
     total: Counter[tuple[str, ...]] = Counter()
-    for left, p in _polynomial(a).items():
-        for right, q in _polynomial(b).items():
+    for left, p in a.items():
+        for right, q in b.items():
             total[tuple(sorted(left + right))] += p * q
-    return _text(total)
+    return total
 
 
 def subtract(a: Dim, b: Dim) -> Dim:
@@ -111,11 +119,11 @@ def _read(tree: ast.expr) -> _Polynomial:
         case ast.UnaryOp(op=ast.USub(), operand=operand):
             return {term: -number for term, number in _read(operand).items()}
         case ast.BinOp(left=left, op=ast.Add(), right=right):
-            return _polynomial(add(_text(_read(left)), _text(_read(right))))
+            return _sum(_read(left), _read(right))
         case ast.BinOp(left=left, op=ast.Sub(), right=right):
-            return _polynomial(subtract(_text(_read(left)), _text(_read(right))))
+            return _sum(_read(left), _read(right), -1)
         case ast.BinOp(left=left, op=ast.Mult(), right=right):
-            return _polynomial(multiply(_text(_read(left)), _text(_read(right))))
+            return _product(_read(left), _read(right))
     return {(ast.unparse(tree),): 1}
 
 

@@ -153,7 +153,7 @@ class Flattener:
         """The name of the flat form of a region whose arguments are the variables `handles` where there is one."""
         original = self.library.function(name)
         known = {
-            arg: Handle(f"{arg}:0", handle.dtype, handle.shape)
+            arg: Handle(f"{arg}:0", handle.dtype, handle.shape, handle.is_resource)
             for arg, handle in zip(original.args, handles, strict=True)
             if handle is not None
         }

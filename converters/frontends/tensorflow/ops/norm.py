@@ -28,7 +28,7 @@ def fused_batch_norm(
     epsilon: float,
     data_format: str,
     is_training: bool,
-) -> tuple[Value, ...]:
+) -> tuple[Value | None, ...]:
     """In inference one node; with the batch's own statistics arithmetic."""
     x = channels_first(op, x, data_format)
     if not is_training:
@@ -36,7 +36,7 @@ def fused_batch_norm(
             x, scale, offset, mean, variance, epsilon=epsilon, momentum=MOMENTUM,
             facts={TRAINING: json.dumps({"affine": True})},
         )
-        rest = [op.Identity(mean), op.Identity(variance)]
+        rest = [mean, variance]
     else:
         axes = [0, *range(2, op.rank(x))]
         average = op.ReduceMean(x, axes, keepdims=1)
@@ -46,8 +46,8 @@ def fused_batch_norm(
         y = op.Div(centred, op.Sqrt(op.Add(spread, op.like(epsilon, x))))
         y = op.Add(op.Mul(y, op.Unsqueeze(scale, trailing)), op.Unsqueeze(offset, trailing))
         rest = [op.Squeeze(average, axes), op.Squeeze(spread, axes)]
-    unused = [op.Identity(mean) for _ in range(len(op.dtypes) - 3)]
-    return (back(op, y, data_format), *rest, *unused)
+    for_gradients = [None] * (len(op.dtypes) - 3)
+    return (back(op, y, data_format), *rest, *for_gradients)
 
 
 @tf_op("BiasAdd")

@@ -1,0 +1,1 @@
+"""TensorFlow graphs in, structured ONNX out."""
