@@ -228,11 +228,6 @@ def atan2(op: Builder, y: Value, x: Value) -> Value:
     return op.Where(flat, upright, op.Where(op.Less(x, zero), behind, angle))
 
 
-@tf_op("LogicalXor")
-def logical_xor(op: Builder, x: Value, y: Value) -> Value:
-    return op.Xor(x, y)
-
-
 @tf_op("LeftShift")
 def left_shift(op: Builder, x: Value, y: Value) -> Value:
     return _shift(op, x, y, "LEFT")

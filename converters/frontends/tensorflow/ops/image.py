@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from fractions import Fraction
 from typing import Any
 
 import numpy as np
 import onnx_ir as ir
 
 from porter.converters.frontends.tensorflow.builder import Builder
+from porter.converters.frontends.tensorflow.dims import divide, multiply
 from porter.converters.frontends.tensorflow.ops.windows import back, channels_first, paddings
 from porter.converters.frontends.tensorflow.table import tf_op
 from porter.errors import UnsupportedError
@@ -45,13 +47,8 @@ def resize_nearest(
     op: Builder, images: Value, size: Value, *, align_corners: bool, half_pixel_centers: bool
 ) -> Value:
     """With half pixels TensorFlow takes floor(x + 0.5 of the source's grid), with aligned corners it rounds."""
-    if half_pixel_centers:
-        rounding, mode = "floor", "half_pixel_symmetric"
-        x = channels_first(op, images, "NHWC")
-        del mode
-        rounding = "round_prefer_ceil"
-        del x
-    else:
+    rounding = "round_prefer_ceil"
+    if not half_pixel_centers:
         rounding = "round_prefer_ceil" if align_corners else "floor"
     return _resize(op, images, size, align_corners, half_pixel_centers, mode="nearest", nearest_mode=rounding)
 
@@ -61,12 +58,33 @@ def resize_bicubic(
     op: Builder, images: Value, size: Value, *, align_corners: bool, half_pixel_centers: bool
 ) -> Value:
     """Half pixels use Keys' cubic with a = -0.5 and leave what lies outside out; the old forms use a = -0.75."""
+    _refuse_rounded_weights(op, images, size, align_corners, half_pixel_centers)
     images = op.cast(images, op.dtype)
     coefficient = -0.5 if half_pixel_centers else -0.75
     return _resize(
         op, images, size, align_corners, half_pixel_centers,
         mode="cubic", cubic_coeff_a=coefficient, exclude_outside=int(half_pixel_centers),
     )
+
+
+def _refuse_rounded_weights(op: Builder, images: Value, size: Value, align_corners: bool, half_pixel: bool) -> None:
+    """TensorFlow takes cubic weights from a table of 1024 steps: exact only where all distances are such steps."""
+    for given, wanted in zip(op.shape_of(images)[1:3], op.content(size) or [None, None], strict=True):
+        ratio = None
+        if isinstance(given, int) and isinstance(wanted, int):
+            shorter = align_corners and wanted > 1
+            ratio = Fraction(given - 1, wanted - 1) if shorter else Fraction(given, wanted)
+        elif given is not None and wanted is not None and not align_corners:
+            factor = divide(wanted, given)
+            ratio = Fraction(1, factor) if isinstance(factor, int) and multiply(given, factor) == wanted else None
+        if ratio is None or _STEPS % (ratio.denominator * (2 if half_pixel else 1)):
+            raise UnsupportedError(
+                f"bicubic resizing from {given} to {wanted}: TensorFlow rounds its weights to steps of 1/{_STEPS}, "
+                "which no other framework does; resize by a power of two, or bilinearly"
+            )
+
+
+_STEPS = 1024
 
 
 @tf_op("ExtractImagePatches")
@@ -89,20 +107,6 @@ def patches(
         x, np.ascontiguousarray(weight), kernel_shape=[height, width], strides=strides[1:3], dilations=rates[1:3], **pads
     )
     return back(op, y, "NHWC")
-
-
-@tf_op("CropAndResize")
-def crop_and_resize(
-    op: Builder,
-    images: Value,
-    boxes: Value,
-    box_indices: Value,
-    crop_size: Value,
-    *,
-    method: str,
-    extrapolation_value: float,
-) -> Value:
-    raise UnsupportedError("crops at places that are computed; tf.image.resize of slices has a counterpart")
 
 
 @tf_op("RGBToHSV")

@@ -6,7 +6,6 @@ from typing import Any
 
 import numpy as np
 import onnx_ir as ir
-import tensorflow as tf
 
 from porter.converters.frontends.tensorflow.builder import Builder
 from porter.converters.frontends.tensorflow.table import tf_op
@@ -124,7 +123,7 @@ def gather_v1(op: Builder, params: Value, indices: Value) -> Value:
 @tf_op("GatherV2")
 def gather(op: Builder, params: Value, indices: Value, axis: Value, *, batch_dims: int) -> Value:
     along = op.axis(op.number(axis, "axis"), params)
-    batch_dims %= max(op.rank(indices) + 1, 1) if batch_dims < 0 else batch_dims + 1
+    batch_dims += op.rank(indices) if batch_dims < 0 else 0
     if batch_dims == 0:
         return op.Gather(params, indices, axis=along)
     rank = op.rank(params)
@@ -151,7 +150,7 @@ def gather_nd(op: Builder, params: Value, indices: Value) -> Value:
 def one_hot(op: Builder, indices: Value, depth: Value, on: Value, off: Value, *, axis: int) -> Value:
     """What is out of range is off everywhere: ONNX counts negative ones from the end, so those are moved out."""
     content = op.content(depth)
-    size = op.dims(content) if content else op.Reshape(op.cast(depth, INT64), [1])
+    size = op.Squeeze(op.dims(content), [0]) if content else op.cast(depth, INT64)
     whole = op.cast(indices, INT64)
     inside = op.Where(op.Less(whole, op.constant(0, INT64)), size, whole)
     pair = op.Concat(op.Reshape(off, [1]), op.Reshape(on, [1]), axis=0)
@@ -269,5 +268,3 @@ def diag_part(op: Builder, x: Value) -> Value:
         raise UnsupportedError("the diagonal of a tensor of more than two axes")
     return matrix_diag_part(op, x)
 
-
-assert tf

@@ -16,7 +16,7 @@ Value = ir.Value
 def _reduce(op: Builder, kind: str, x: Value, axes: Value, keep: bool) -> Value:
     along = [op.axis(axis, x) for axis in op.ints(axes, "axes")]
     if not along:  # TensorFlow reduces nothing then, ONNX everything
-        return op.Identity(x)
+        return op.Abs(x) if kind == "ReduceL2" else op.Identity(x)
     return getattr(op, kind)(x, sorted(along), keepdims=int(keep))
 
 

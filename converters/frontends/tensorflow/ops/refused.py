@@ -45,3 +45,5 @@ refuse(
     "its result has a size that depends on the data",
     "Unique", "UniqueV2", "UniqueWithCounts", "UniqueWithCountsV2", "DynamicPartition", "Bincount", "DenseBincount",
 )  # fmt: skip
+refuse("crops at places that are computed have no counterpart; slices and tf.image.resize have", "CropAndResize")
+refuse("greyscale morphology has no counterpart in ONNX", "Dilation2D")

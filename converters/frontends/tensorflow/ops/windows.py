@@ -250,7 +250,3 @@ def average_pool(
     """What lies outside of the image is not counted."""
     return _pool(op, "AveragePool", x, ksize, strides, padding, data_format, [], count_include_pad=0)
 
-
-@tf_op("Dilation2D")
-def dilation(op: Builder, x: Value, w: Value, *, strides: list[int], rates: list[int], padding: str) -> Value:
-    raise UnsupportedError("greyscale dilation has no counterpart in ONNX")
