@@ -124,3 +124,26 @@ def difference(got: np.ndarray, true: np.ndarray, tolerance: float) -> str:
         error = float(np.abs(got - true)[finite].max(initial=0.0))
         scale = float(np.abs(true)[finite].max(initial=0.0))
     return f"off by {error:.3g} at a scale of {scale:.3g}" if error > tolerance * max(scale, 1e-30) else ""
+
+
+def check_outputs(program: Program, model: ir.Model, inputs: Mapping[str, np.ndarray]) -> None:
+    """Compare a whole graph with TensorFlow.
+
+    Raises:
+        ExportError: an output differs.
+    """
+    doubled = Doubled(program)
+    feeds = {each.tensor: np.asarray(inputs[each.name]) for each in program.inputs}
+    true = doubled.run([truth(output.tensor, doubled) for output in program.outputs], feeds)
+    known = {value: widened(value.const_value.numpy()) for value in model.graph.initializers.values()}
+    for value, each in zip(model.graph.inputs, program.inputs, strict=True):
+        known[value] = as_real(inputs[each.name])
+    evaluate_nodes(model.graph, known)
+    tolerance = NARROW_TOLERANCE if doubled.narrow else TOLERANCE
+    for output, value, array in zip(program.outputs, model.graph.outputs, true, strict=True):
+        problem = difference(known[value], as_real(array), tolerance)
+        if problem:
+            raise ExportError(
+                f"the output {output.name!r} of {program.name} is not equal to TensorFlow after layers were restored: "
+                f"{problem}. This is a fault of porter's; please report it with the model."
+            )

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
@@ -30,6 +30,7 @@ class SavedGraph:
     outputs: tuple[Output, ...]
     checkpoint: Path | None
     trainable: frozenset[str] | None = None
+    weights: Mapping[str, Variable] = field(default_factory=dict)  # of a frozen graph, by their nodes
 
 
 def of_function(function: Any, name: str, root: Any = None) -> Program:
@@ -52,7 +53,7 @@ def of_function(function: Any, name: str, root: Any = None) -> Program:
     ]
     outputs = _outputs(function)
     for each in inputs:
-        _refuse(each.dtype, f"the input {each.name!r}")
+        refuse_dtype(each.dtype, f"the input {each.name!r}")
     return build(name, function.graph.as_graph_def(), inputs, outputs, held)
 
 
@@ -62,7 +63,8 @@ def _shape(tensor: Any, what: str) -> tuple[int | None, ...]:
     return tuple(tensor.shape.as_list())
 
 
-def _refuse(dtype: tf.DType, what: str) -> None:
+def refuse_dtype(dtype: tf.DType, what: str) -> None:
+    """Raise InputError for tensors that hold no numbers."""
     if dtype in _REFUSED_DTYPES:
         raise InputError(
             f"{what} holds {_REFUSED_DTYPES[dtype]}: porter ports functions of numbers; port the part of the model "
@@ -82,7 +84,7 @@ def _captured(outside: Any, inside: Any, function: Any, names: dict[int, str]) -
             f"the graph reads the resource {inside.name!r}, which is no variable: look-up tables and other resources "
             "have no counterpart; look up before the model"
         )
-    _refuse(outside.dtype, f"the constant {inside.name!r}")
+    refuse_dtype(outside.dtype, f"the constant {inside.name!r}")
     return Variable(names.get(id(outside), inside.op.name), outside.numpy(), False, "constant")
 
 
@@ -97,15 +99,16 @@ def _input_names(function: Any, placeholders: Sequence[Any]) -> list[str]:
                 f"the input {getattr(spec, 'name', None) or spec!r} is a {type(spec).__name__.removesuffix('Spec')}: "
                 "porter ports dense tensors; convert before the model"
             )
-    return [_identifier(tensor.op.get_attr("_user_specified_name").decode()) if _has_name(tensor) else
-            _identifier(tensor.op.name) for tensor in placeholders]
+    return [identifier(tensor.op.get_attr("_user_specified_name").decode()) if _has_name(tensor) else
+            identifier(tensor.op.name) for tensor in placeholders]
 
 
 def _has_name(tensor: Any) -> bool:
     return "_user_specified_name" in tensor.op.node_def.attr
 
 
-def _identifier(text: str) -> str:
+def identifier(text: str) -> str:
+    """A name of a graph as one of Python."""
     name = re.sub(r"\W+", "_", text).strip("_") or "input"
     return f"input_{name}" if name[0].isdigit() else name
 
@@ -121,8 +124,8 @@ def _outputs(function: Any) -> list[Output]:
     found = []
     for number, tensor in enumerate(tensors):
         label = names[number] if len(names) == len(tensors) and names[number] else f"output_{number}"
-        _refuse(tensor.dtype, f"the output {label!r}")
-        found.append(Output(_identifier(label), tensor.name))
+        refuse_dtype(tensor.dtype, f"the output {label!r}")
+        found.append(Output(identifier(label), tensor.name))
     if not found:
         raise InputError("the function returns no tensor")
     return found
@@ -206,6 +209,8 @@ def of_graph(saved: SavedGraph) -> Program:
     reader = tf.train.load_checkpoint(str(saved.checkpoint)) if saved.checkpoint is not None else None
 
     def read(key: str, node: Any) -> Variable:
+        if key in saved.weights:
+            return saved.weights[key]
         if reader is None:
             raise InputError(f"the graph reads the variable {key!r} and comes without a checkpoint")
         if not reader.has_tensor(key):
