@@ -142,5 +142,13 @@ class Builder(Plain):
         return self.constant(number, value)
 
     def permute(self, value: ir.Value, order: Sequence[int]) -> ir.Value:
-        """The value with its axes in another order; nothing is added where it is the same."""
-        return value if list(order) == sorted(order) else self.Transpose(value, perm=list(order))
+        """The value with its axes in another order; nothing is added where it is the same, or was so before."""
+        order = list(order)
+        if order == sorted(order):
+            return value
+        before = value.producer()
+        if before is not None and before.op_type == "Transpose":
+            first = before.attributes["perm"].as_ints()
+            if [first[axis] for axis in order] == sorted(order):
+                return before.inputs[0]
+        return self.Transpose(value, perm=order)

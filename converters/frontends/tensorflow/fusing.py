@@ -20,7 +20,7 @@ def fuse(graph: ir.Graph) -> int:
     for node in list(graph):
         if node.graph is None:
             continue
-        count += any(restore(graph, node) for restore in (_batch_norm, _layer_norm, _gelu))
+        count += any(restore(graph, node) for restore in (_conv_bias, _dense, _batch_norm, _layer_norm, _gelu))
     return count
 
 
@@ -60,16 +60,25 @@ def _vector(value: Value | None) -> _Vector | None:
         return None
     if value.is_initializer() and value.shape is not None and len(value.shape) == 1:
         return _Vector(value, -1)
-    node = _made(value, "Reshape", "Unsqueeze", "Identity", "Cast")
-    if node is None or value.shape is None or node.inputs[0] is None or not node.inputs[0].is_initializer():
+    source = _reshaped(value)
+    if source is None or value.shape is None:
         return None
-    source = node.inputs[0]
     if source.dtype != value.dtype or source.shape is None or len(source.shape) != 1:
         return None
     long = [axis for axis, size in enumerate(value.shape) if size != 1]
-    if len(long) != 1:
+    if len(long) != 1:  # a vector of one number says nothing about its axis
         return None
     return _Vector(source, long[0] - len(value.shape))
+
+
+def _reshaped(value: Value) -> Value | None:
+    """The parameter that a value is, in another shape."""
+    while not value.is_initializer():
+        node = _made(value, "Reshape", "Unsqueeze", "Squeeze", "Identity")
+        if node is None or node.inputs[0] is None:
+            return None
+        value = node.inputs[0]
+    return value
 
 
 def _inverse(value: Value | None) -> tuple[Value, float] | None:
@@ -260,6 +269,43 @@ def _gelu(graph: ir.Graph, node: ir.Node) -> bool:
     return False
 
 
+def _conv_bias(graph: ir.Graph, node: ir.Node) -> bool:
+    """A convolution whose channels are put last, and then a bias added to them."""
+    if node.op_type != "Add":
+        return False
+    for image, bias in _pairs(node):
+        moved, vector = _made(image, "Transpose"), _vector(bias)
+        conv = _made(moved.inputs[0], "Conv", "ConvTranspose") if moved is not None else None
+        if conv is None or moved is None or vector is None or len(conv.inputs) > 2 or vector.axis != -1:
+            continue
+        order = moved.attributes["perm"].as_ints()
+        if order[-1] != 1 or len(image.uses()) != 1 or len(moved.inputs[0].uses()) != 1 or image.is_graph_output():
+            continue
+        write = _Writer(graph, node)
+        settings = {key: attribute.value for key, attribute in conv.attributes.items()}
+        y = write.node(conv.op_type, [*conv.inputs, vector.value], conv.outputs[0].shape, settings, {})
+        write.replace(write.transposed(y, list(order)))
+        return True
+    return False
+
+
+def _dense(graph: ir.Graph, node: ir.Node) -> bool:
+    """A matrix product over the last axis of more than two, taken apart into rows and put together again."""
+    product = _made(node.inputs[0], "MatMul") if node.op_type == "Reshape" else None
+    rows = _made(product.inputs[0], "Reshape") if product is not None else None
+    if product is None or rows is None or not product.inputs[1].is_initializer():
+        return False
+    x, out, weight = rows.inputs[0], node.outputs[0], product.inputs[1]
+    if any(value.shape is None for value in (x, out, rows.outputs[0])) or len(weight.shape) != 2:
+        return False
+    fits = list(rows.outputs[0].shape)[1:] == [weight.shape[0]] and len(x.shape) > 2 and x.shape[-1] == weight.shape[0]
+    if not fits or list(out.shape) != [*list(x.shape)[:-1], weight.shape[1]]:
+        return False
+    write = _Writer(graph, node)
+    write.replace(write.node("MatMul", [x, weight], out.shape, {}, {}))
+    return True
+
+
 class _Writer:
     """Puts nodes before one that they replace."""
 
@@ -287,6 +333,11 @@ class _Writer:
     def transposed(self, value: Value, order: list[int]) -> Value:
         if order == sorted(order):
             return value
+        before = _made(value, "Transpose")
+        if before is not None:
+            first = before.attributes["perm"].as_ints()
+            if [first[axis] for axis in order] == sorted(order):
+                return before.inputs[0]
         shape = ir.Shape([value.shape[axis] for axis in order])
         return self.node("Transpose", [value], shape, {"perm": order}, {})
 
@@ -308,9 +359,8 @@ class _Writer:
         """A parameter of exactly these sizes, from one that was reshaped to broadcast."""
         if value is None:
             return None
-        node = _made(value, "Reshape", "Unsqueeze", "Identity", "Cast")
-        source = node.inputs[0] if node is not None and not value.is_initializer() else value
-        if source is None or source.shape is None or not source.is_initializer() or source.dtype != value.dtype:
+        source = _reshaped(value)
+        if source is None or source.shape is None:
             return None
         return source if list(source.shape) == list(sizes) else None
 

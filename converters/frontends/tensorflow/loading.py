@@ -212,7 +212,7 @@ def _sinks(graph: Any) -> list[str]:
                 continue
             sources = [s.lstrip("^").split(":")[0] for s in nodes[top].input]
             open_ = [s for s in sources if s not in state and s in nodes and s not in after]
-            if nodes[top].op.startswith("Placeholder"):
+            if nodes[top].op == "Placeholder":
                 state[top] = True
             elif not open_:
                 state[top] = any(state.get(s, False) for s in sources)

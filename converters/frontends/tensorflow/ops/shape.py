@@ -72,7 +72,7 @@ def squeeze(op: Builder, x: Value, *, squeeze_dims: list[int]) -> Value:
 
 @tf_op("Transpose")
 def transpose(op: Builder, x: Value, perm: Value) -> Value:
-    return op.Transpose(x, perm=[op.axis(axis, x) for axis in op.ints(perm, "permutation")])
+    return op.permute(x, [op.axis(axis, x) for axis in op.ints(perm, "permutation")])
 
 
 @tf_op("ConcatV2")
