@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
-from porter.converters.frontends.torch import Converted
+from porter.converters.frontends.converted import Converted
 from porter.errors import ExportError, InputError, UnsupportedError
 
 if TYPE_CHECKING:
@@ -36,7 +36,7 @@ def to_onnx(
         try:
             return _converted(called, progress)
         except (UnsupportedError, InputError, ExportError) as error:
-            failure = failure or error
+            failure = error
     assert failure is not None
     raise failure
 
@@ -68,4 +68,5 @@ def _converted(called: Called, progress: Callable[[str], None]) -> Converted:
         {variable.name: variable.array for variable in program.variables.values() if variable.kind != "constant"},
         {},
         {"tensorflow": tf.__version__},
+        "tensorflow",
     )

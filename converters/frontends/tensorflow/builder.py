@@ -10,8 +10,8 @@ import onnx_ir as ir
 
 from porter.converters.frontends.tensorflow import shapes
 from porter.converters.frontends.tensorflow.dims import Dim, canonical
-from porter.converters.frontends.torch.builder import Builder as Plain
-from porter.converters.frontends.torch.evaluate import evaluate_node
+from porter.converters.frontends.builder import Builder as Plain
+from porter.converters.frontends.evaluate import evaluate_node
 from porter.converters.graph.sizes import follow
 from porter.errors import UnsupportedError
 

@@ -63,10 +63,9 @@ def _traced(model: Any, inputs: Any, dynamic: Any) -> Iterator[Called]:
         raise InputError(f"a TensorFlow model is a tf.Module or a tf.function, not a {type(model).__name__}")
     name = type(model).__name__ if isinstance(model, tf.Module) else getattr(model, "__name__", "function")
     python = getattr(function, "python_function", function)
-    traceable = function if hasattr(function, "get_concrete_function") else tf.function(function)
     root = model if isinstance(model, tf.Module) else None
-    if getattr(traceable, "input_signature", None) is not None:
-        program = sources.of_function(_trace(traceable, (), {}, name), name, root)
+    if getattr(function, "input_signature", None) is not None:
+        program = sources.of_function(_trace(function, (), {}, name), name, root)
         yield _called(program, inputs, dynamic, None)
         return
     if inputs is None:
@@ -76,17 +75,18 @@ def _traced(model: Any, inputs: Any, dynamic: Any) -> Iterator[Called]:
         )
     arguments = argument_names(python, inputs)
     failure: Exception | None = None
-    for number, varying in enumerate(_choices(inputs, arguments, dynamic)):
+    for varying in _choices(inputs, arguments, dynamic):
         specs = _specs(inputs, arguments, varying)
         args, kwargs = ((), specs) if isinstance(inputs, Mapping) else (tuple(specs.values()), {})
         try:
-            program = sources.of_function(_trace(traceable, args, kwargs, name), name, root)
+            # A function of its own: one that was traced before for any size would be taken for a fixed one too.
+            program = sources.of_function(_trace(tf.function(python), args, kwargs, name), name, root)
             called = _called(program, inputs, dynamic, arguments)
         except (InputError, ExportError) as error:
-            failure = failure or error
+            failure = error
             continue
+        failure = None
         yield called
-        del number
     if failure is not None:
         raise failure
 
@@ -187,8 +187,14 @@ def _run(program: Program, doubled: Doubled, example: Mapping[str, np.ndarray]) 
     try:
         return doubled.run([truth(output.tensor, doubled) for output in program.outputs], feeds)
     except tf.errors.OpError as error:
-        first = error.message.splitlines()[0]
-        raise InputError(f"{program.name} does not run on its inputs: {first}") from error
+        raise InputError(f"{program.name} does not run on its inputs: {told(error)}") from error
+
+
+def told(error: tf.errors.OpError) -> str:
+    """What TensorFlow says was wrong, without where it was found."""
+    lines = [line.strip() for line in error.message.splitlines() if line.strip()]
+    named = [number for number, line in enumerate(lines) if line.startswith("Node:")]
+    return lines[min(named[0] + 1, len(lines) - 1)] if named else lines[0] if lines else type(error).__name__
 
 
 def _made_up(program: Program, doubled: Doubled) -> dict[str, np.ndarray]:

@@ -13,15 +13,15 @@ import numpy as np
 import onnx_ir as ir
 import tensorflow as tf
 
+from porter.converters.frontends.comparison import TOLERANCE, difference
+from porter.converters.frontends.evaluate import evaluate_nodes
 from porter.converters.frontends.tensorflow.double import Doubled, truth, widened
 from porter.converters.frontends.tensorflow.functions import Ref
 from porter.converters.frontends.tensorflow.program import Program
 from porter.converters.frontends.tensorflow.translate import Translation
-from porter.converters.frontends.torch.evaluate import evaluate_nodes
 from porter.converters.opset import ORIGIN
 from porter.errors import ExportError, InputError
 
-TOLERANCE = 1e-6
 # Of an operator that TensorFlow computes in float32.
 NARROW_TOLERANCE = 1e-4
 # Which of several equal elements comes first is each framework's own choice.
@@ -47,7 +47,7 @@ def check(program: Program, translation: Translation, inputs: Mapping[str, np.nd
     try:
         arrays = doubled.run([truth(ref, doubled) for ref in refs], feeds)
     except tf.errors.OpError as error:
-        raise InputError(f"{program.name} does not run on its inputs: {error.message.splitlines()[0]}") from error
+        raise InputError(f"{program.name} does not run on its inputs: {error.message}") from error
     _Check(program, translation, doubled, dict(zip(refs, map(as_real, arrays), strict=True))).run()
 
 
@@ -89,10 +89,12 @@ class _Check:
         got, true = self.known[value], self.arrays[name]
         node = operation.node_def  # type: ignore[attr-defined]
         tolerance = NARROW_TOLERANCE if node.name in self.narrow or _has_regions(node) else TOLERANCE
-        problem = difference(got, true, tolerance)
+        problem = difference(got, true, "TensorFlow", tolerance)
         if problem and name.endswith(f":{_PICKING.get(node.op, -1)}"):
             source = self.arrays[operation.inputs[0].name]  # type: ignore[attr-defined]
-            problem = difference(np.take_along_axis(source, got, -1), np.take_along_axis(source, true, -1), tolerance)
+            problem = difference(
+                np.take_along_axis(source, got, -1), np.take_along_axis(source, true, -1), "TensorFlow", tolerance
+            )
         if problem:
             raise ExportError(
                 f"the ONNX translation of {node.op} ({node.name}) of {self.program.name} is not equal to TensorFlow "
@@ -104,26 +106,6 @@ class _Check:
 
 def _has_regions(node: object) -> bool:
     return node.op in ("While", "StatelessWhile", "If", "StatelessIf")  # type: ignore[attr-defined]
-
-
-def difference(got: np.ndarray, true: np.ndarray, tolerance: float) -> str:
-    """How two arrays differ, in words; nothing when they agree."""
-    if got.shape != true.shape:
-        return f"its shape is {got.shape}, TensorFlow's {true.shape}"
-    if got.dtype.kind != true.dtype.kind:
-        return f"its type is {got.dtype}, TensorFlow's {true.dtype}"
-    if true.size == 0:
-        return ""
-    if true.dtype.kind != "f":
-        wrong = int((got != true).sum())
-        return f"{wrong} of {true.size} elements differ" if wrong else ""
-    with np.errstate(all="ignore"):
-        finite = np.isfinite(true) & np.isfinite(got)
-        if not (finite | (got == true) | (np.isnan(got) & np.isnan(true))).all():
-            return "one is infinite or NaN where the other is not"
-        error = float(np.abs(got - true)[finite].max(initial=0.0))
-        scale = float(np.abs(true)[finite].max(initial=0.0))
-    return f"off by {error:.3g} at a scale of {scale:.3g}" if error > tolerance * max(scale, 1e-30) else ""
 
 
 def check_outputs(program: Program, model: ir.Model, inputs: Mapping[str, np.ndarray]) -> None:
@@ -141,7 +123,7 @@ def check_outputs(program: Program, model: ir.Model, inputs: Mapping[str, np.nda
     evaluate_nodes(model.graph, known)
     tolerance = NARROW_TOLERANCE if doubled.narrow else TOLERANCE
     for output, value, array in zip(program.outputs, model.graph.outputs, true, strict=True):
-        problem = difference(known[value], as_real(array), tolerance)
+        problem = difference(known[value], as_real(array), "TensorFlow", tolerance)
         if problem:
             raise ExportError(
                 f"the output {output.name!r} of {program.name} is not equal to TensorFlow after layers were restored: "

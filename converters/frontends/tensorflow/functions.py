@@ -212,9 +212,11 @@ class _Body:
             if name not in data and name in self.kinds:
                 data[name] = None
                 waiting += [producer(ref) for ref in self.kinds[name].input if not ref.startswith("^")]
-        calls_beside = [n for n in seen if n not in data and self._is_call(self.kinds[n])]
-        for name in calls_beside:  # only for what they would change
-            self._call(self.kinds[name])
+        for node in [self.kinds[name] for name in seen if name not in data]:  # run only for what they would change
+            if self._is_call(node):
+                self._call(node)
+            elif node.op in REGIONS:
+                self._node(node)
         return [node for node in self.function.nodes if node.name in data]
 
     def _refuse_changes(self, nodes: list[NodeDef]) -> None:

@@ -125,6 +125,7 @@ def build(
     outputs: Sequence[Output],
     held: Mapping[str, Variable],
     read: Callable[[str, Any], Variable] | None = None,
+    also: Sequence[str] = (),
 ) -> Program:
     """A program from a graph as it was traced or saved.
 
@@ -135,6 +136,7 @@ def build(
         outputs: what leaves it.
         held: {placeholder: the variable or tensor that the tracer put there}.
         read: for a node that is a variable, the variable; None where a graph may have none.
+        also: nodes that run without giving anything.
 
     Raises:
         UnsupportedError: a node changes a variable, or a resource is no variable.
@@ -171,7 +173,7 @@ def build(
         )
     library = Library(graph_def)
     flattener = Flattener(library, handle_of)
-    results = [output.tensor for output in outputs]
+    results = [*(output.tensor for output in outputs), *(f"^{name}" for name in also)]
     main = flattener.flat(Function(name, [], list(graph_def.node), results), handles)
     _refuse_feeds(main, {producer(each.tensor) for each in inputs})
     used = {producer(ref) for node in main.nodes for ref in node.input} | {producer(ref) for ref in main.results}

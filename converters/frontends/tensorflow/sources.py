@@ -32,6 +32,18 @@ class SavedGraph:
     trainable: frozenset[str] | None = None
     weights: Mapping[str, Variable] = field(default_factory=dict)  # of a frozen graph, by their nodes
 
+    def __call__(self, *tensors: Any, **named: Any) -> dict[str, Any]:
+        """The outputs by name, for tensors by position or by name, as a signature of TensorFlow 2 gives them."""
+        program = of_graph(self)
+        definition = program.graph_def()
+        wrapped = tf.compat.v1.wrap_function(lambda: tf.graph_util.import_graph_def(definition, name=""), [])
+        names = [each.name for each in program.inputs]
+        given = {**dict(zip(names, tensors, strict=False)), **named}
+        feeds = {each.tensor: given[each.name] for each in program.inputs}
+        feeds |= {ref: tf.constant(variable.array) for ref, variable in program.variables.items()}
+        results = wrapped.prune(list(feeds), [output.tensor for output in program.outputs])(*feeds.values())
+        return dict(zip([output.name for output in program.outputs], results, strict=True))
+
 
 def of_function(function: Any, name: str, root: Any = None) -> Program:
     """A program of a ConcreteFunction; `root` is the module or loaded object that holds its variables.
@@ -54,7 +66,8 @@ def of_function(function: Any, name: str, root: Any = None) -> Program:
     outputs = _outputs(function)
     for each in inputs:
         refuse_dtype(each.dtype, f"the input {each.name!r}")
-    return build(name, function.graph.as_graph_def(), inputs, outputs, held)
+    also = [operation.name for operation in function.graph.control_outputs]
+    return build(name, function.graph.as_graph_def(), inputs, outputs, held, also=also)
 
 
 def _shape(tensor: Any, what: str) -> tuple[int | None, ...]:
