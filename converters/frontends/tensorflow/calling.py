@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import inspect
+import itertools
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -13,6 +14,7 @@ import tensorflow as tf
 from porter.converters.frontends.tensorflow import sources
 from porter.converters.frontends.tensorflow.double import Doubled, truth
 from porter.converters.frontends.tensorflow.loading import Served
+from porter.converters.frontends.tensorflow.marking import is_keras, marks_of
 from porter.converters.frontends.tensorflow.program import Program
 from porter.converters.signature import argument_names
 from porter.errors import ExportError, InputError
@@ -61,11 +63,17 @@ def _traced(model: Any, inputs: Any, dynamic: Any) -> Iterator[Called]:
     function = model if hasattr(model, "get_concrete_function") else getattr(model, "__call__", None)  # noqa: B004
     if function is None or not callable(function):
         raise InputError(f"a TensorFlow model is a tf.Module or a tf.function, not a {type(model).__name__}")
-    name = type(model).__name__ if isinstance(model, tf.Module) else getattr(model, "__name__", "function")
+    root = model if isinstance(model, tf.Module) or is_keras(model) else None
+    name = type(model).__name__ if root is not None else getattr(model, "__name__", "function")
     python = getattr(function, "python_function", function)
-    root = model if isinstance(model, tf.Module) else None
+
+    def entry(*args: Any, **kwargs: Any) -> Any:
+        """The model is called as its users call it, so that the call of the model itself is seen too."""
+        return model(*args, **kwargs) if root is not None else python(*args, **kwargs)
+
     if getattr(function, "input_signature", None) is not None:
-        program = sources.of_function(_trace(function, (), {}, name), name, root)
+        specs = _named_specs(function.input_signature, python)
+        program = _program(tf.function(entry), specs, {}, name, root)
         yield _called(program, inputs, dynamic, None)
         return
     if inputs is None:
@@ -73,14 +81,14 @@ def _traced(model: Any, inputs: Any, dynamic: Any) -> Iterator[Called]:
             "no example inputs: give a tuple of positional arguments or a dict of keyword arguments "
             "(--input, --inputs), or an input_signature"
         )
-    arguments = argument_names(python, inputs)
+    arguments = argument_names(model.call if is_keras(model) else python, inputs)
     failure: Exception | None = None
     for varying in _choices(inputs, arguments, dynamic):
         specs = _specs(inputs, arguments, varying)
         args, kwargs = ((), specs) if isinstance(inputs, Mapping) else (tuple(specs.values()), {})
         try:
             # A function of its own: one that was traced before for any size would be taken for a fixed one too.
-            program = sources.of_function(_trace(tf.function(python), args, kwargs, name), name, root)
+            program = _program(tf.function(entry), args, kwargs, name, root)
             called = _called(program, inputs, dynamic, arguments)
         except (InputError, ExportError) as error:
             failure = error
@@ -89,6 +97,23 @@ def _traced(model: Any, inputs: Any, dynamic: Any) -> Iterator[Called]:
         yield called
     if failure is not None:
         raise failure
+
+
+def _named_specs(signature: Sequence[Any], python: Any) -> tuple:
+    """An input signature whose tensors have the names of the arguments."""
+    names = [name for name in inspect.signature(python).parameters if name != "self"]
+    return tuple(
+        tf.TensorSpec(spec.shape, spec.dtype, spec.name or name) if isinstance(spec, tf.TensorSpec) else spec
+        for spec, name in itertools.zip_longest(signature, names[: len(signature)], fillvalue="input")
+    )
+
+
+def _program(function: Any, args: tuple, kwargs: dict[str, Any], name: str, root: Any) -> Program:
+    """The function traced, with the layers and modules that make its operations."""
+    marks = marks_of(root)
+    with marks.recording():
+        traced = _trace(function, args, kwargs, name)
+    return sources.of_function(traced, name, root, marks)
 
 
 def _trace(function: Any, args: tuple, kwargs: dict[str, Any], name: str) -> Any:
@@ -280,7 +305,3 @@ def _apart(program: Program, doubled: Doubled, example: Mapping[str, np.ndarray]
         return False
     return True
 
-
-def parameters(function: Any) -> list[str]:
-    """The names of what a Python function takes."""
-    return list(inspect.signature(function).parameters)

@@ -22,6 +22,8 @@ Ref = str
 
 # Where a call of a function stands for a layer, this attribute of the node says so: it is not inlined.
 LAYER = "_porter_layer"
+# The scope of the module call that made a node, on the node.
+SCOPE_MARK = "_porter_scope"
 # Attributes of a node with one function for each of its regions.
 REGIONS = {
     "While": ("cond", "body"),
@@ -345,7 +347,7 @@ class _Body:
                 bound[arg] = self.resolve(ref)
                 if handle is not None:
                     handles[arg] = handle
-            marks = {key: value for key, value in node.attr.items() if key.startswith("_porter")}
+            marks = {key: value for key, value in node.attr.items() if key == SCOPE_MARK}
             inside = _Body(
                 self.owner, function, f"{self.prefix}{node.name}/", bound, handles, {**self.inherited, **marks}
             )

@@ -61,6 +61,7 @@ class Program:
     outputs: list[Output]
     variables: dict[Ref, Variable]
     layers: dict[str, Any] = field(default_factory=dict)  # calls of layers that are kept whole
+    named: dict[int, Variable] = field(default_factory=dict)  # by the id of TensorFlow's own variable
     modules: dict[str, dict[str, Any]] = field(default_factory=dict)
     frames: dict[str, list[list[Any]]] = field(default_factory=dict)  # node -> statements, outermost first
 

@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 import tensorflow as tf
 
+from porter.converters.frontends.tensorflow.marking import Marks, described, is_keras
 from porter.converters.frontends.tensorflow.program import Input, Output, Program, Variable, build
 from porter.errors import InputError, UnsupportedError
 
@@ -45,17 +46,20 @@ class SavedGraph:
         return dict(zip([output.name for output in program.outputs], results, strict=True))
 
 
-def of_function(function: Any, name: str, root: Any = None) -> Program:
+def of_function(function: Any, name: str, root: Any = None, marks: Marks | None = None) -> Program:
     """A program of a ConcreteFunction; `root` is the module or loaded object that holds its variables.
+
+    `marks` is what was recorded while it was traced.
 
     Raises:
         InputError: an input or output is no plain tensor.
         UnsupportedError: it reads a resource that is no variable, or changes a variable.
     """
     names = variable_names(root, function)
+    named = {id(variable): _described(variable, names[id(variable)], root) for variable in function.graph.variables}
     held = {}
     for outside, inside in function.graph.captures:
-        held[inside.op.name] = _captured(outside, inside, function, names)
+        held[inside.op.name] = _captured(outside, inside, function, names, named)
     captured = {inside.name for _, inside in function.graph.captures}
     placeholders = [tensor for tensor in function.inputs if tensor.name not in captured]
     labels = _input_names(function, placeholders)
@@ -67,7 +71,25 @@ def of_function(function: Any, name: str, root: Any = None) -> Program:
     for each in inputs:
         refuse_dtype(each.dtype, f"the input {each.name!r}")
     also = [operation.name for operation in function.graph.control_outputs]
-    return build(name, function.graph.as_graph_def(), inputs, outputs, held, also=also)
+    program = build(name, function.graph.as_graph_def(), inputs, outputs, held, also=also)
+    program.named = named
+    if marks is not None:
+        program.layers = marks.layers
+        program.modules = described(root)
+    return program
+
+
+def _described(variable: Any, name: str, root: Any) -> Variable:
+    """A variable with what training does to it; Keras says so itself."""
+    trained = trainable = bool(variable.trainable)
+    if is_keras(root):
+        from porter.converters.frontends.keras import internals
+
+        nature = internals.trained_by_nature(root)
+        for each in root.variables:
+            if each.value is variable:
+                trained, trainable = id(each) in nature, bool(each.trainable)
+    return Variable(name, variable.numpy(), trainable, "parameter" if trained else "buffer")
 
 
 def _shape(tensor: Any, what: str) -> tuple[int | None, ...]:
@@ -85,13 +107,13 @@ def refuse_dtype(dtype: tf.DType, what: str) -> None:
         )
 
 
-def _captured(outside: Any, inside: Any, function: Any, names: dict[int, str]) -> Variable:
+def _captured(
+    outside: Any, inside: Any, function: Any, names: dict[int, str], named: dict[int, Variable]
+) -> Variable:
     """What a placeholder of a traced function stands for."""
     for variable in function.graph.variables:
         if variable.handle is outside:
-            label = names.get(id(variable)) or variable.name.split(":")[0]
-            kind = "parameter" if variable.trainable else "buffer"
-            return Variable(label, variable.numpy(), bool(variable.trainable), kind)
+            return named[id(variable)]
     if outside.dtype == tf.resource or outside.dtype == tf.variant:
         raise UnsupportedError(
             f"the graph reads the resource {inside.name!r}, which is no variable: look-up tables and other resources "
@@ -166,7 +188,12 @@ def variable_names(root: Any, function: Any) -> dict[int, str]:
     The attribute path from `root` where one leads there; where an exporter left only numbers, the variable's own name.
     """
     paths: dict[int, str] = {}
-    if root is not None:
+    if is_keras(root):
+        from porter.converters.frontends.keras.paths import variable_names as keras_names
+
+        known = keras_names(root)
+        paths = {id(variable.value): known[id(variable)] for variable in root.variables}
+    elif root is not None:
         for path, found in _walk(root):
             if id(found) not in paths or _NUMBERED.search(paths[id(found)]):
                 paths[id(found)] = path

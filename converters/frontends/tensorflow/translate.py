@@ -19,7 +19,7 @@ import tensorflow as tf
 
 from porter.converters.frontends.tensorflow import control, table
 from porter.converters.frontends.tensorflow.builder import Builder
-from porter.converters.frontends.tensorflow.functions import CALLS, LAYER, REGIONS, Function, Ref
+from porter.converters.frontends.tensorflow.functions import CALLS, LAYER, REGIONS, SCOPE_MARK, Function, Ref
 from porter.converters.frontends.tensorflow.lists import TensorList
 from porter.converters.frontends.tensorflow.program import Program, Variable, imported
 from porter.converters.opset import KIND, MODULES, OPSET, ORIGIN, SCOPE, SOURCE, TRAINABLE
@@ -179,8 +179,8 @@ class Translator:
     def _stamp(self, operation: Any) -> None:
         node = operation.node_def
         self.op.metadata = {ORIGIN: operation.name}
-        if "_porter_scope" in node.attr:
-            self.op.metadata[SCOPE] = node.attr["_porter_scope"].s.decode()
+        if SCOPE_MARK in node.attr:
+            self.op.metadata[SCOPE] = node.attr[SCOPE_MARK].s.decode()
         elif self.program.modules:
             root = self.program.modules.get("", {}).get("class", self.program.name)
             self.op.metadata[SCOPE] = json.dumps([["", 0, root]])
@@ -207,7 +207,33 @@ class Translator:
         return list(result) if isinstance(result, tuple | list) else [result]
 
     def _layer(self, operation: Any, values: list[Any]) -> list[Any]:
-        raise NotImplementedError
+        """A layer that was kept whole, by the rule that the Keras front end has for it."""
+        from keras import tree
+
+        from porter.converters.frontends.keras import table as keras_table
+        from porter.converters.frontends.keras.translate import Parameters
+        from porter.converters.frontends.tensorflow.marking import Operand
+
+        call = self.program.layers[operation.get_attr(LAYER).decode()]
+        args, kwargs = tree.map_structure(
+            lambda leaf: values[leaf.number] if isinstance(leaf, Operand) else leaf, (call.args, call.kwargs)
+        )
+        kwargs = {key: value for key, value in kwargs.items() if key != "training" and value is not None}
+        self.op.prefix = _identifier(call.layer.name)
+        self.op.dtypes = [_type(tensor) for tensor in operation.outputs]
+        self.op.dtype = self.op.dtypes[0]
+        self.op.shapes = [
+            [size if size is not None else "batch" for size in tensor.shape.as_list()] for tensor in operation.outputs
+        ]
+        self.op.shape = self.op.shapes[0]
+        rule = keras_table.find(call.layer)
+        assert rule is not None
+        return tree.flatten(rule.function(self.op, Parameters(call.layer, self), *args, **kwargs))
+
+    def parameter(self, variable: Any) -> ir.Value:
+        """The initializer of a variable of Keras."""
+        known = self.program.named[id(variable.value)]
+        return self.op.initializers[known.name] if known.name in self.op.initializers else self._initializer(known)
 
     def _known(self, tensor: Any, value: Any, first: int) -> Any:
         """A result with its type, name and shape."""
