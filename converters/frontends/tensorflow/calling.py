@@ -67,9 +67,12 @@ def _traced(model: Any, inputs: Any, dynamic: Any) -> Iterator[Called]:
     name = type(model).__name__ if root is not None else getattr(model, "__name__", "function")
     python = getattr(function, "python_function", function)
 
-    def entry(*args: Any, **kwargs: Any) -> Any:
+    @tf.autograph.experimental.do_not_convert
+    def whole(*args: Any, **kwargs: Any) -> Any:
         """The model is called as its users call it, so that the call of the model itself is seen too."""
-        return model(*args, **kwargs) if root is not None else python(*args, **kwargs)
+        return model(*args, **kwargs)
+
+    entry = python if root is None else whole
 
     if getattr(function, "input_signature", None) is not None:
         specs = _named_specs(function.input_signature, python)

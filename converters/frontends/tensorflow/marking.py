@@ -16,6 +16,8 @@ from typing import Any
 
 import tensorflow as tf
 from tensorflow.core.framework import attr_value_pb2
+from tensorflow.python.autograph.core import ag_ctx
+from tensorflow.python.autograph.impl import api as autograph
 
 from porter.converters.frontends.tensorflow.functions import LAYER, SCOPE_MARK
 
@@ -72,8 +74,11 @@ class Marks:
         original = vars(kind)["__call__"]
         marks = self
 
+        @tf.autograph.experimental.do_not_convert
         def called(this: Any, *args: Any, **kwargs: Any) -> Any:
-            bound = original.__get__(this, type(this)) if hasattr(original, "__get__") else original
+            bound = original.__get__(this, type(this))
+            if not is_keras(this) and not hasattr(original, "get_concrete_function"):
+                bound = _converted(bound)
             return marks.call(this, bound, args, kwargs)
 
         kind.__call__ = called  # type: ignore[method-assign]
@@ -242,6 +247,11 @@ def _place(kind: type) -> dict[str, Any]:
         return {"file": inspect.getsourcefile(call) or "", "line": first, "end": first + len(lines) - 1}  # type: ignore[arg-type]
     except (OSError, TypeError):
         return {"file": "", "line": 0, "end": 0}
+
+
+def _converted(function: Callable[..., Any]) -> Callable[..., Any]:
+    """Python's control flow on tensors as operations, which tf.function does for what it calls directly."""
+    return autograph.tf_convert(function, ag_ctx.ControlStatusCtx(ag_ctx.Status.ENABLED))
 
 
 def _graph() -> Any:
