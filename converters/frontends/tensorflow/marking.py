@@ -114,7 +114,7 @@ class Marks:
         masked = any(internals.mask_of(leaf) is not None for leaf in leaves if tf.is_tensor(leaf))
         masks = getattr(owner, "mask_zero", False) or type(owner).__name__ == "Masking"
         plain = all(not isinstance(leaf, tf.Variable | internals.Variable) for leaf in leaves)
-        return plain and not masked and not masks and table.find(owner) is not None and not table.is_composite(owner)
+        return plain and not masked and not masks and table.find(owner) is not None
 
     def _kept(
         self, owner: Any, bound: Callable[..., Any], args: tuple, kwargs: dict[str, Any], scope: dict[str, Any]
