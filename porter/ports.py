@@ -15,7 +15,7 @@ import numpy as np
 
 from porter import portfiles
 from porter.converters.signature import as_array, leaves, ordered
-from porter.errors import InputError
+from porter.errors import ExportError, InputError
 from porter.version import __version__
 
 if TYPE_CHECKING:
@@ -213,9 +213,7 @@ def port(
 def _front_end(model: Any) -> Callable[..., Converted]:
     """`to_onnx` of the framework that the model is of."""
     if any(cls.__module__.partition(".")[0] == "keras" for cls in type(model).__mro__):
-        from porter.converters.frontends import keras
-
-        return keras.to_onnx
+        return _of_keras
     if any(cls.__module__.partition(".")[0] == "torch" for cls in type(model).__mro__):
         from porter.converters.frontends import torch
 
@@ -223,6 +221,25 @@ def _front_end(model: Any) -> Callable[..., Converted]:
     from porter.converters.frontends import tensorflow
 
     return tensorflow.to_onnx
+
+
+def _of_keras(model: Any, inputs: Any, dynamic: Any, *, progress: Callable[[str], None]) -> Converted:
+    """Layer by layer; a model whose own code calls TensorFlow as a graph, in which known layers stay whole.
+
+    Raises:
+        ExportError: neither road can trace it; the message is that of the first.
+    """
+    from porter.converters.frontends import keras
+
+    try:
+        return keras.to_onnx(model, inputs, dynamic, progress=progress)
+    except ExportError as error:
+        from porter.converters.frontends import tensorflow
+
+        try:
+            return tensorflow.to_onnx(model, inputs, dynamic, progress=progress)
+        except (ExportError, InputError):
+            raise error from None
 
 
 def _doc(converted: Converted, reference: str | None) -> str:

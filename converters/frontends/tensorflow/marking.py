@@ -10,7 +10,7 @@ import json
 import sys
 from collections import Counter
 from collections.abc import Callable, Iterator
-from contextlib import ExitStack, contextmanager
+from contextlib import ExitStack, contextmanager, nullcontext
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -110,16 +110,21 @@ class Marks:
 
         from porter.converters.frontends.keras import internals, table
 
+        rule = table.find(owner)
+        if rule is None or (rule.when is not None and not rule.when(owner, *args, **kwargs)):
+            return False
         leaves = tree.flatten((args, kwargs))
         masked = any(internals.mask_of(leaf) is not None for leaf in leaves if tf.is_tensor(leaf))
         masks = getattr(owner, "mask_zero", False) or type(owner).__name__ == "Masking"
         plain = all(not isinstance(leaf, tf.Variable | internals.Variable) for leaf in leaves)
-        return plain and not masked and not masks and table.find(owner) is not None
+        return plain and not masked and not masks
 
     def _kept(
         self, owner: Any, bound: Callable[..., Any], args: tuple, kwargs: dict[str, Any], scope: dict[str, Any]
     ) -> Any:
         from keras import tree
+
+        from porter.converters.frontends.keras import running, table
 
         tensors: list[Any] = []
 
@@ -139,12 +144,18 @@ class Marks:
 
             return bound(*tree.map_structure(back, args), **tree.map_structure(back, kwargs))
 
+        activation = owner.activation if table.find(owner).activates else None
         self.whole = True
         try:
-            with _graph()._attr_scope({**scope, LAYER: _text(key)}):
-                return tf.function(run, autograph=False)(*tensors)
+            with running.without_activation(owner) if activation is not None else nullcontext():
+                with _graph()._attr_scope({**scope, LAYER: _text(key)}):
+                    result = tf.function(run, autograph=False)(*tensors)
         finally:
             self.whole = False
+        if activation is None:
+            return result
+        with _graph()._attr_scope(scope):  # which the layer's rule leaves out
+            return activation(result)
 
 
 def marks_of(root: Any) -> Marks:

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import Any
 
-import numpy as np
 import onnx_ir as ir
 
 from porter.converters.frontends.tensorflow.dims import Dim, add, divide, multiply, product, round_up, subtract
@@ -485,11 +484,10 @@ def _suppression(node: ir.Node, contents: Contents) -> list[Shape | None]:
     return [[None, 3]]
 
 
-@_rule("DFT")
-def _dft(node: ir.Node, contents: Contents) -> list[Shape | None]:
-    raise Unknown
-
-
-def numpy_shape(array: np.ndarray) -> Shape:
-    """The shape of an array."""
-    return list(array.shape)
+@_rule("LSTM", "GRU", "RNN")
+def _recurrent(node: ir.Node, contents: Contents) -> list[Shape | None]:
+    """Every step, the last state, and the last cell of an LSTM."""
+    steps, batch, _ = sizes_of(node.inputs[0])
+    directions, _, hidden = sizes_of(node.inputs[2])
+    last = [directions, batch, hidden]
+    return [[steps, directions, batch, hidden], last, last][: len(node.outputs)]

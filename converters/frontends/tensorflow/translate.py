@@ -223,7 +223,8 @@ class Translator:
         self.op.dtypes = [_type(tensor) for tensor in operation.outputs]
         self.op.dtype = self.op.dtypes[0]
         self.op.shapes = [
-            [size if size is not None else "batch" for size in tensor.shape.as_list()] for tensor in operation.outputs
+            [size if size is not None else self._fresh_size() for size in tensor.shape.as_list()]
+            for tensor in operation.outputs
         ]
         self.op.shape = self.op.shapes[0]
         rule = keras_table.find(call.layer)
