@@ -8,15 +8,16 @@ from typing import Any
 import numpy as np
 import onnx_ir as ir
 
-from porter.converters.frontends.tensorflow import shapes
-from porter.converters.frontends.tensorflow.dims import Dim, canonical
 from porter.converters.frontends.builder import Builder as Plain
 from porter.converters.frontends.evaluate import evaluate_node
+from porter.converters.frontends.tensorflow import layer_shapes, shapes
+from porter.converters.frontends.tensorflow.dims import Dim, canonical
 from porter.converters.graph.sizes import follow
 from porter.errors import UnsupportedError
 
 # Constants larger than this are not computed while translating.
 _FOLDED = 1 << 16
+assert layer_shapes  # importing it registers its rules
 
 
 class Builder(Plain):
@@ -39,9 +40,9 @@ class Builder(Plain):
     def tensor(self, array: Any, exact: float | None = None) -> ir.Value:
         """A constant, whose content is known where it is small."""
         value = super().tensor(array, exact)
-        if value not in self.contents and value.dtype.is_integer() and value.const_value.size <= 64:
-            if len(value.shape) <= 1:
-                self.contents[value] = tuple(int(item) for item in value.const_value.numpy().reshape(-1))
+        small = value.dtype.is_integer() and len(value.shape) <= 1 and value.const_value.size <= 64
+        if small and value not in self.contents:
+            self.contents[value] = tuple(int(item) for item in value.const_value.numpy().reshape(-1))
         return value
 
     def observe(self, node: ir.Node) -> None:

@@ -75,8 +75,7 @@ def _traced(model: Any, inputs: Any, dynamic: Any) -> Iterator[Called]:
     entry = python if root is None else whole
 
     if getattr(function, "input_signature", None) is not None:
-        specs = _named_specs(function.input_signature, python)
-        program = _program(tf.function(entry), specs, {}, name, root)
+        program = _program(tf.function(entry), _named_specs(function.input_signature, python), {}, name, root)
         yield _called(program, inputs, dynamic, None)
         return
     if inputs is None:
@@ -123,7 +122,7 @@ def _trace(function: Any, args: tuple, kwargs: dict[str, Any], name: str) -> Any
     try:
         return function.get_concrete_function(*args, **kwargs)
     except Exception as error:
-        first = (str(error).strip().splitlines() or [""])
+        first = str(error).strip().splitlines() or [""]
         raise ExportError(f"{name} cannot be traced: {type(error).__name__}: {first[-1].strip()}") from error
 
 
@@ -146,8 +145,7 @@ def _choices(inputs: Any, arguments: Sequence[str], dynamic: Any) -> list[Varyin
 def _leaves(inputs: Any, arguments: Sequence[str]) -> Iterator[tuple[str, Any]]:
     items = inputs.values() if isinstance(inputs, Mapping) else inputs if isinstance(inputs, tuple | list) else [inputs]
     for name, item in zip(arguments, items, strict=True):
-        for path, leaf in _flat(name, item):
-            yield path, leaf
+        yield from _flat(name, item)
 
 
 def _flat(name: str, item: Any) -> Iterator[tuple[str, Any]]:
@@ -252,9 +250,7 @@ def _random(rng: np.random.Generator, shape: Sequence[int], dtype: tf.DType) -> 
     return rng.standard_normal(shape).astype(dtype.as_numpy_dtype)
 
 
-def _resized(
-    program: Program, doubled: Doubled, example: Mapping[str, np.ndarray]
-) -> Iterator[dict[str, np.ndarray]]:
+def _resized(program: Program, doubled: Doubled, example: Mapping[str, np.ndarray]) -> Iterator[dict[str, np.ndarray]]:
     """The example with every size that varies changed: a batch by one, other sizes doubled or halved.
 
     Raises:
@@ -307,4 +303,3 @@ def _apart(program: Program, doubled: Doubled, example: Mapping[str, np.ndarray]
     except InputError:
         return False
     return True
-

@@ -16,7 +16,7 @@ import tensorflow as tf
 from porter.converters.frontends.comparison import TOLERANCE, difference
 from porter.converters.frontends.evaluate import evaluate_nodes
 from porter.converters.frontends.tensorflow.double import Doubled, truth, widened
-from porter.converters.frontends.tensorflow.functions import Ref
+from porter.converters.frontends.tensorflow.functions import CALLS, REGIONS, Ref
 from porter.converters.frontends.tensorflow.program import Program
 from porter.converters.frontends.tensorflow.translate import Translation
 from porter.converters.opset import ORIGIN
@@ -63,6 +63,7 @@ class _Check:
     ) -> None:
         self.program = program
         self.narrow = doubled.narrow
+        self.narrow_inside = doubled.narrow_inside
         self.graph = translation.graph
         self.arrays = arrays
         self.groups: dict[str, list[ir.Node]] = {}
@@ -88,7 +89,9 @@ class _Check:
     def _compare(self, operation: object, name: Ref, value: ir.Value) -> None:
         got, true = self.known[value], self.arrays[name]
         node = operation.node_def  # type: ignore[attr-defined]
-        tolerance = NARROW_TOLERANCE if node.name in self.narrow or _has_regions(node) else TOLERANCE
+        tolerance = (
+            NARROW_TOLERANCE if node.name in self.narrow or (self.narrow_inside and _has_regions(node)) else TOLERANCE
+        )
         problem = difference(got, true, "TensorFlow", tolerance)
         if problem and name.endswith(f":{_PICKING.get(node.op, -1)}"):
             source = self.arrays[operation.inputs[0].name]  # type: ignore[attr-defined]
@@ -105,7 +108,7 @@ class _Check:
 
 
 def _has_regions(node: object) -> bool:
-    return node.op in ("While", "StatelessWhile", "If", "StatelessIf")  # type: ignore[attr-defined]
+    return node.op in (*REGIONS, *CALLS)  # type: ignore[attr-defined]
 
 
 def check_outputs(program: Program, model: ir.Model, inputs: Mapping[str, np.ndarray]) -> None:

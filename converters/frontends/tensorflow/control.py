@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import onnx_ir as ir
-import tensorflow as tf
 
 from porter.converters.frontends.tensorflow import table
 from porter.converters.frontends.tensorflow.functions import Function, Ref, plain, producer
@@ -45,13 +44,13 @@ def _if(run: Translator, operation: Any, values: list[Any]) -> list[Any]:
     op = run.op
     condition, arguments = _truth(run, values[0]), values[1:]
     known = op.array(condition)
-    functions = [
-        run.program.functions[operation.get_attr(name).name] for name in ("then_branch", "else_branch")
-    ]
+    functions = [run.program.functions[operation.get_attr(name).name] for name in ("then_branch", "else_branch")]
     if known is not None:
         return run.region(functions[0 if known else 1], arguments)
-    branches = [_body(run, [], lambda f=f: run.region(f, arguments), label) for f, label in zip(
-        functions, ("then", "else"), strict=True)]
+    branches = [
+        _body(run, [], lambda f=f: run.region(f, arguments), label)
+        for f, label in zip(functions, ("then", "else"), strict=True)
+    ]
     results = op.If(condition, then_branch=branches[0], else_branch=branches[1], outputs=len(operation.outputs))
     results = list(results) if isinstance(results, tuple) else [results]
     for result, then, other in zip(results, branches[0].outputs, branches[1].outputs, strict=True):
@@ -178,12 +177,10 @@ def _formal(run: Translator, start: Any, result: Any) -> Any:
     shape = op.shape_of(source) if source.shape is not None else None
     if not isinstance(start, TensorList) and shape is not None:
         static = result.shape.as_list() if result.shape.rank is not None else None
-        kept = {tensor for tensor in (static or [])}
         shape = [
             size if static is None or static[axis] is not None or isinstance(size, str) else None
             for axis, size in enumerate(shape)
         ]
-        del kept
     formal = ir.Value(
         name=op.fresh(), type=ir.TensorType(source.dtype), shape=None if shape is None else ir.Shape(shape)
     )
@@ -198,9 +195,7 @@ def _filled(run: Translator, value: Any, body: Function, values: list[Any], posi
     if element is None or any(size is None for size in element):
         element = _written(run, body, values, position)
     sizes = [value.length, *element]
-    zeros = run.op.ConstantOfShape(
-        run.op.dims(sizes), value=ir.tensor(np.zeros(1, dtype=value.dtype.numpy()))
-    )
+    zeros = run.op.ConstantOfShape(run.op.dims(sizes), value=ir.tensor(np.zeros(1, dtype=value.dtype.numpy())))
     zeros.dtype = value.dtype
     return TensorList(value.dtype, value.length, element, zeros)
 
@@ -300,7 +295,7 @@ def _empty(run: Translator, operation: Any, element_shape: ir.Value, max_num_ele
     raise UnsupportedError("a TensorArray that grows: give it its size, and write to it by index")
 
 
-_LISTS = {
+_LISTS: dict[str, Callable[..., Any]] = {
     "TensorListReserve": _reserve,
     "EmptyTensorList": _empty,
     "TensorListFromTensor": _from_tensor,
@@ -309,4 +304,4 @@ _LISTS = {
     "TensorListStack": _stack,
     "TensorListLength": _length,
 }
-assert set(_LISTS) == LISTS and tf
+assert set(_LISTS) == LISTS

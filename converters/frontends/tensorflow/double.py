@@ -23,7 +23,6 @@ from porter.converters.frontends.tensorflow.functions import (
     count,
     op_def,
     plain,
-    producer,
 )
 from porter.converters.frontends.tensorflow.program import Program, imported
 
@@ -34,7 +33,6 @@ _WIDE = {
     tf.bfloat16.as_datatype_enum: tf.float64.as_datatype_enum,
     tf.complex64.as_datatype_enum: tf.complex128.as_datatype_enum,
 }
-_DOUBLE = tf.float64.as_datatype_enum
 _FUNCTIONAL = {*REGIONS, *CALLS}
 
 
@@ -44,6 +42,7 @@ class Doubled:
     def __init__(self, program: Program) -> None:
         self.narrow: set[str] = set()
         functions = {name: self._function(function) for name, function in program.functions.items()}
+        self.narrow_inside = bool(self.narrow)  # some loop, branch or layer computes in float32
         self.program = program
         self.graph = imported(program.graph_def(self._function(program.main), functions))
 
@@ -166,8 +165,11 @@ def _runs(wide: NodeDef, changed: list[str]) -> bool:
     options = _kernels(wide.op)
     types = {attr.name: wide.attr[attr.name].type for attr in definition.attr if attr.type == "type"}
     return not options or any(
-        all(types.get(name, dtype) == dtype or types.get(name) in dtypes for name, dtypes in option.items()
-            for dtype in dtypes[:1])
+        all(
+            types.get(name, dtype) == dtype or types.get(name) in dtypes
+            for name, dtypes in option.items()
+            for dtype in dtypes[:1]
+        )
         for option in options
     )
 
@@ -187,6 +189,3 @@ def _cast(name: str, source: Ref, before: int, after: int) -> NodeDef:
     node.input.append(source)
     node.attr["SrcT"].type, node.attr["DstT"].type = before, after
     return node
-
-
-assert producer and _DOUBLE

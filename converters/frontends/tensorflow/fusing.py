@@ -171,7 +171,12 @@ def _batch_norm(graph: ir.Graph, node: ir.Node) -> bool:
         return False
     mean, variance = _vector(found.mean), _vector(found.variance)
     scale, offset = _vector(found.scale), _vector(found.offset)
-    given = [mean, variance, *([scale] if found.scale is not None else []), *([offset] if found.offset is not None else [])]
+    given = [
+        mean,
+        variance,
+        *([scale] if found.scale is not None else []),
+        *([offset] if found.offset is not None else []),
+    ]
     if any(vector is None for vector in given) or len({vector.axis for vector in given if vector}) != 1:
         return False
     assert mean is not None and variance is not None
@@ -188,8 +193,11 @@ def _batch_norm(graph: ir.Graph, node: ir.Node) -> bool:
     x = write.transposed(found.x, order)
     facts = {"affine": scale is not None or offset is not None, "variance": "biased"}
     y = write.node(
-        "BatchNormalization", [x, gamma, beta, mean.value, variance.value], x.shape,
-        {"epsilon": found.epsilon, "momentum": MOMENTUM}, {TRAINING: json.dumps(facts)},
+        "BatchNormalization",
+        [x, gamma, beta, mean.value, variance.value],
+        x.shape,
+        {"epsilon": found.epsilon, "momentum": MOMENTUM},
+        {TRAINING: json.dumps(facts)},
     )
     write.replace(write.transposed(y, [int(a) for a in np.argsort(order)]))
     return True
@@ -218,8 +226,11 @@ def _layer_norm(graph: ir.Graph, node: ir.Node) -> bool:
     if scale is None:
         scale = write.constant(np.ones([int(size) for size in sizes], found.x.dtype.numpy()))
     y = write.node(
-        "LayerNormalization", [found.x, scale, *([offset] if offset is not None else [])], found.x.shape,
-        {"axis": -axes, "epsilon": found.epsilon}, {},
+        "LayerNormalization",
+        [found.x, scale, *([offset] if offset is not None else [])],
+        found.x.shape,
+        {"axis": -axes, "epsilon": found.epsilon},
+        {},
     )
     write.replace(y)
     return True

@@ -70,10 +70,14 @@ def _from_file(folder: Path, signature: str | None, reason: Exception) -> SavedG
     try:
         saved.ParseFromString((folder / "saved_model.pb").read_bytes())
     except DecodeError as error:
-        raise InputError(f"{folder / 'saved_model.pb'} is damaged or cut off: {error}; export the model again") from error
+        raise InputError(
+            f"{folder / 'saved_model.pb'} is damaged or cut off: {error}; export the model again"
+        ) from error
     graphs = [graph for graph in saved.meta_graphs if "serve" in graph.meta_info_def.tags] or list(saved.meta_graphs)
     if not graphs:
-        raise InputError(f"{folder / 'saved_model.pb'} holds no graph: it is damaged or cut off; export the model again")
+        raise InputError(
+            f"{folder / 'saved_model.pb'} holds no graph: it is damaged or cut off; export the model again"
+        )
     signatures = {name: each for name, each in graphs[0].signature_def.items() if name not in _INNER}
     if not signatures:
         first = (str(reason).strip().splitlines() or [""])[0]
@@ -84,9 +88,7 @@ def _from_file(folder: Path, signature: str | None, reason: Exception) -> SavedG
     outputs = tuple(Output(identifier(key), _tensor(key, info)) for key, info in sorted(chosen.outputs.items()))
     variables = folder / "variables" / "variables"
     checkpoint = variables if variables.with_suffix(".index").exists() else None
-    return SavedGraph(
-        folder.name, graphs[0].graph_def, inputs, outputs, checkpoint, trainable=_trainable(graphs[0])
-    )
+    return SavedGraph(folder.name, graphs[0].graph_def, inputs, outputs, checkpoint, trainable=_trainable(graphs[0]))
 
 
 def _tensor(key: str, info: Any) -> str:

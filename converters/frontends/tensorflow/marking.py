@@ -147,9 +147,9 @@ class Marks:
         activation = owner.activation if table.find(owner).activates else None
         self.whole = True
         try:
-            with running.without_activation(owner) if activation is not None else nullcontext():
-                with _graph()._attr_scope({**scope, LAYER: _text(key)}):
-                    result = tf.function(run, autograph=False)(*tensors)
+            bare = running.without_activation(owner) if activation is not None else nullcontext()
+            with bare, _graph()._attr_scope({**scope, LAYER: _text(key)}):
+                result = tf.function(run, autograph=False)(*tensors)
         finally:
             self.whole = False
         if activation is None:
@@ -254,8 +254,8 @@ def _place(kind: type) -> dict[str, Any]:
     call = getattr(kind, "__call__", None)  # noqa: B004
     call = getattr(call, "python_function", call)
     try:
-        lines, first = inspect.getsourcelines(call)  # type: ignore[arg-type]
-        return {"file": inspect.getsourcefile(call) or "", "line": first, "end": first + len(lines) - 1}  # type: ignore[arg-type]
+        lines, first = inspect.getsourcelines(call)
+        return {"file": inspect.getsourcefile(call) or "", "line": first, "end": first + len(lines) - 1}
     except (OSError, TypeError):
         return {"file": "", "line": 0, "end": 0}
 

@@ -107,9 +107,7 @@ def refuse_dtype(dtype: tf.DType, what: str) -> None:
         )
 
 
-def _captured(
-    outside: Any, inside: Any, function: Any, names: dict[int, str], named: dict[int, Variable]
-) -> Variable:
+def _captured(outside: Any, inside: Any, function: Any, names: dict[int, str], named: dict[int, Variable]) -> Variable:
     """What a placeholder of a traced function stands for."""
     for variable in function.graph.variables:
         if variable.handle is outside:
@@ -134,8 +132,12 @@ def _input_names(function: Any, placeholders: Sequence[Any]) -> list[str]:
                 f"the input {getattr(spec, 'name', None) or spec!r} is a {type(spec).__name__.removesuffix('Spec')}: "
                 "porter ports dense tensors; convert before the model"
             )
-    return [identifier(tensor.op.get_attr("_user_specified_name").decode()) if _has_name(tensor) else
-            identifier(tensor.op.name) for tensor in placeholders]
+    return [
+        identifier(tensor.op.get_attr("_user_specified_name").decode())
+        if _has_name(tensor)
+        else identifier(tensor.op.name)
+        for tensor in placeholders
+    ]
 
 
 def _has_name(tensor: Any) -> bool:

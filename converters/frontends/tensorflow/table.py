@@ -128,12 +128,13 @@ def attributes(node: Any, rule: Rule) -> dict[str, Any]:
         for name in (arg.number_attr, arg.type_attr, arg.type_list_attr)
     }
     for each in definition.attr:
-        value = node.attr[each.name] if each.name in node.attr else each.default_value
+        own = each.name in node.attr
+        value = node.attr[each.name] if own else each.default_value
+        plain = each.HasField("default_value") and value == each.default_value
         if each.name in rule.attributes:
             taken[each.name] = python_value(value)
-        elif each.name not in rule.ignored and each.name not in shape_the_signature:
-            if not each.HasField("default_value") or value != each.default_value:
-                raise UnsupportedError(f"the attribute {each.name} = {python_value(value)!r} has no translation")
+        elif not plain and each.name not in rule.ignored and each.name not in shape_the_signature:
+            raise UnsupportedError(f"the attribute {each.name} = {python_value(value)!r} has no translation")
     return taken
 
 

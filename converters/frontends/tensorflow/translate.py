@@ -115,7 +115,7 @@ class Translator:
                     f"the input {each.name!r} is complex; take real numbers (…, 2) and make tf.complex of them"
                 )
             names = self.symbols.get(each.name, {})
-            shape = [names[axis] if axis in names else size for axis, size in enumerate(each.shape)]
+            shape = [names.get(axis, size) for axis, size in enumerate(each.shape)]
             value = ir.Value(
                 name=self._name(each.name), shape=ir.Shape(shape), type=ir.TensorType(table.data_type(each.dtype))
             )
@@ -300,7 +300,9 @@ class Translator:
         for output in self.program.outputs:
             value = env[output.tensor]
             if isinstance(value, TensorList):
-                raise UnsupportedError(f"the output {output.name!r} is a list of tensors; stack it (tf.TensorArray.stack)")
+                raise UnsupportedError(
+                    f"the output {output.name!r} is a list of tensors; stack it (tf.TensorArray.stack)"
+                )
             if self.graph.get_tensor_by_name(output.tensor).dtype.is_complex:
                 raise UnsupportedError(f"the output {output.name!r} is complex; return its real and imaginary parts")
             if value in results or value in inputs or value.is_initializer():

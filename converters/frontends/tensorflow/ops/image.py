@@ -26,26 +26,20 @@ def _resize(op: Builder, images: Value, size: Value, align_corners: bool, half_p
     content = op.content(size)
     head = [s if s is not None else op.Squeeze(op.Shape(x, start=i, end=i + 1), [0]) for i, s in enumerate(shape[:2])]
     sizes = (
-        op.dims([*head, *content])
-        if content is not None
-        else op.Concat(op.dims(head), op.cast(size, INT64), axis=0)
+        op.dims([*head, *content]) if content is not None else op.Concat(op.dims(head), op.cast(size, INT64), axis=0)
     )
     y = op.Resize(x, None, None, sizes, coordinate_transformation_mode=mode, **settings)
     return back(op, y, "NHWC")
 
 
 @tf_op("ResizeBilinear")
-def resize_bilinear(
-    op: Builder, images: Value, size: Value, *, align_corners: bool, half_pixel_centers: bool
-) -> Value:
+def resize_bilinear(op: Builder, images: Value, size: Value, *, align_corners: bool, half_pixel_centers: bool) -> Value:
     images = op.cast(images, op.dtype)
     return _resize(op, images, size, align_corners, half_pixel_centers, mode="linear")
 
 
 @tf_op("ResizeNearestNeighbor")
-def resize_nearest(
-    op: Builder, images: Value, size: Value, *, align_corners: bool, half_pixel_centers: bool
-) -> Value:
+def resize_nearest(op: Builder, images: Value, size: Value, *, align_corners: bool, half_pixel_centers: bool) -> Value:
     """With half pixels TensorFlow takes floor(x + 0.5 of the source's grid), with aligned corners it rounds."""
     rounding = "round_prefer_ceil"
     if not half_pixel_centers:
@@ -54,16 +48,20 @@ def resize_nearest(
 
 
 @tf_op("ResizeBicubic")
-def resize_bicubic(
-    op: Builder, images: Value, size: Value, *, align_corners: bool, half_pixel_centers: bool
-) -> Value:
+def resize_bicubic(op: Builder, images: Value, size: Value, *, align_corners: bool, half_pixel_centers: bool) -> Value:
     """Half pixels use Keys' cubic with a = -0.5 and leave what lies outside out; the old forms use a = -0.75."""
     _refuse_rounded_weights(op, images, size, align_corners, half_pixel_centers)
     images = op.cast(images, op.dtype)
     coefficient = -0.5 if half_pixel_centers else -0.75
     return _resize(
-        op, images, size, align_corners, half_pixel_centers,
-        mode="cubic", cubic_coeff_a=coefficient, exclude_outside=int(half_pixel_centers),
+        op,
+        images,
+        size,
+        align_corners,
+        half_pixel_centers,
+        mode="cubic",
+        cubic_coeff_a=coefficient,
+        exclude_outside=int(half_pixel_centers),
     )
 
 
@@ -104,7 +102,12 @@ def patches(
     x = channels_first(op, images, "NHWC")
     pads = paddings(padding, [], "NHWC", op.shape_of(x)[2:], [height, width], strides[1:3], rates[1:3])
     y = op.Conv(
-        x, np.ascontiguousarray(weight), kernel_shape=[height, width], strides=strides[1:3], dilations=rates[1:3], **pads
+        x,
+        np.ascontiguousarray(weight),
+        kernel_shape=[height, width],
+        strides=strides[1:3],
+        dilations=rates[1:3],
+        **pads,
     )
     return back(op, y, "NHWC")
 
@@ -134,16 +137,16 @@ def hsv_to_rgb(op: Builder, images: Value) -> Value:
 
     def ramp(shift: float, sign: float) -> Value:
         apart = op.Abs(op.Sub(op.Mul(h, op.like(6, images)), op.like(shift, images)))
-        return op.Clip(op.Add(op.Mul(apart, op.like(sign, images)), op.like(-1.0 if sign > 0 else 2.0, images)), zero, one)
+        return op.Clip(
+            op.Add(op.Mul(apart, op.like(sign, images)), op.like(-1.0 if sign > 0 else 2.0, images)), zero, one
+        )
 
     shades = op.Concat(ramp(3, 1), ramp(2, -1), ramp(4, -1), axis=-1)
     return op.Mul(op.Add(op.Sub(one, s), op.Mul(s, shades)), v)
 
 
 @tf_op("NonMaxSuppressionV3")
-def non_max_suppression(
-    op: Builder, boxes: Value, scores: Value, count: Value, iou: Value, score: Value
-) -> Value:
+def non_max_suppression(op: Builder, boxes: Value, scores: Value, count: Value, iou: Value, score: Value) -> Value:
     """The indices of the boxes that stay, best first."""
     picked = op.NonMaxSuppression(
         op.Unsqueeze(boxes, [0]),

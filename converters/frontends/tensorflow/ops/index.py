@@ -35,7 +35,7 @@ def strided_slice(
     starts, stops = _bounds(op, begin, len(steps)), _bounds(op, end, len(steps))
     new = [i for i in range(len(steps)) if new_axis_mask >> i & 1 and not ellipsis_mask >> i & 1]
     ellipsis = next((i for i in range(len(steps)) if ellipsis_mask >> i & 1), len(steps))
-    skipped = op.rank(x) - (len(steps) - len([i for i in new]) - int(ellipsis < len(steps)))
+    skipped = op.rank(x) - (len(steps) - len(new) - int(ellipsis < len(steps)))
     axis, result_axis = 0, 0
     cuts: list[tuple[int, Any, Any, int]] = []
     dropped: list[int] = []
@@ -214,7 +214,7 @@ def dynamic_stitch(op: Builder, indices: list[Value], data: list[Value]) -> Valu
     last = {place: position for position, place in enumerate(flat)}
     parts = []
     for value, index in zip(data, indices, strict=True):
-        sizes = [size for size in op.shape_of(value)[op.rank(index) :]]
+        sizes = op.shape_of(value)[op.rank(index) :]
         parts.append(op.Reshape(value, op.dims([-1, *[s for s in sizes if s is not None]])))
     joined = op.Concat(*parts, axis=0) if len(parts) > 1 else parts[0]
     return op.Gather(joined, [last[place] for place in range(len(last))], axis=0)
@@ -267,4 +267,3 @@ def diag_part(op: Builder, x: Value) -> Value:
     if op.rank(x) != 2:
         raise UnsupportedError("the diagonal of a tensor of more than two axes")
     return matrix_diag_part(op, x)
-

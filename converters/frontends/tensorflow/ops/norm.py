@@ -33,7 +33,13 @@ def fused_batch_norm(
     x = channels_first(op, x, data_format)
     if not is_training:
         y = op.BatchNormalization(
-            x, scale, offset, mean, variance, epsilon=epsilon, momentum=MOMENTUM,
+            x,
+            scale,
+            offset,
+            mean,
+            variance,
+            epsilon=epsilon,
+            momentum=MOMENTUM,
             facts={TRAINING: json.dumps({"affine": True})},
         )
         rest = [mean, variance]
@@ -74,9 +80,7 @@ def log_softmax(op: Builder, x: Value) -> Value:
 
 
 @tf_op("LRN")
-def local_response(
-    op: Builder, x: Value, *, depth_radius: int, bias: float, alpha: float, beta: float
-) -> Value:
+def local_response(op: Builder, x: Value, *, depth_radius: int, bias: float, alpha: float, beta: float) -> Value:
     """TensorFlow's alpha is for each neighbour, ONNX's for all of them."""
     size = 2 * depth_radius + 1
     first = channels_first(op, x, "NHWC")

@@ -78,8 +78,11 @@ def _segments(op: Builder, data: Value, ids: Value, count: Value, reduction: str
     rank = op.rank(ids)
     content = op.content(count)
     number = content[0] if content else op.cast(count, ir.DataType.INT64)
-    rest = [size if size is not None else op.Squeeze(op.Shape(data, start=i, end=i + 1), [0])
-            for i, size in enumerate(shape) if i >= rank]
+    rest = [
+        size if size is not None else op.Squeeze(op.Shape(data, start=i, end=i + 1), [0])
+        for i, size in enumerate(shape)
+        if i >= rank
+    ]
     base = op.Expand(op.like(start, data), op.dims([number, *rest]))
     where = op.Unsqueeze(op.cast(ids, ir.DataType.INT64), [-1])
     return op.ScatterND(base, where, data, reduction=reduction)

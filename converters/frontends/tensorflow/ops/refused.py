@@ -7,7 +7,8 @@ refuse(
     "RandomUniform", "RandomStandardNormal", "RandomUniformInt", "TruncatedNormal", "RandomShuffle", "Multinomial",
     "RandomGamma", "RandomPoissonV2", "StatelessRandomUniform", "StatelessRandomUniformV2", "StatelessRandomNormal",
     "StatelessRandomNormalV2", "StatelessRandomUniformInt", "StatelessRandomUniformIntV2", "StatelessTruncatedNormal",
-    "StatelessTruncatedNormalV2", "StatelessRandomGetKeyCounter", "StatelessMultinomial", "ParameterizedTruncatedNormal",
+    "StatelessTruncatedNormalV2", "StatelessRandomGetKeyCounter", "StatelessMultinomial",
+    "ParameterizedTruncatedNormal",
 )  # fmt: skip
 refuse(
     "look-up tables have no counterpart: look up before the model",

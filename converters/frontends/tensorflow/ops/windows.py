@@ -157,7 +157,7 @@ def transposed(
 ) -> Value:
     """A transposed convolution: what it crops is what the convolution from `input_sizes` would pad."""
     y = channels_first(op, y, data_format)
-    *kernel, outer, inner = _kernel(op, w)
+    *kernel, _, inner = _kernel(op, w)
     strides, dilations = spatial(strides, data_format), spatial(dilations, data_format)
     wanted = op.content(input_sizes)
     if wanted is None:
@@ -166,8 +166,11 @@ def transposed(
         wanted = wanted[2:] if data_format.startswith("NC") else wanted[1:-1]
     given = op.shape_of(y)
     begins, ends, extra = [], [], []
-    explicit = paddings(padding, explicit_paddings or [], data_format, [], kernel, strides, dilations)["pads"] if (
-        padding != "SAME") else [0] * 2 * len(kernel)
+    explicit = (
+        paddings(padding, explicit_paddings or [], data_format, [], kernel, strides, dilations)["pads"]
+        if (padding != "SAME")
+        else [0] * 2 * len(kernel)
+    )
     for axis, size in enumerate(wanted):
         full = add(multiply(add(given[axis + 2], -1), strides[axis]), dilations[axis] * (kernel[axis] - 1) + 1)
         more = subtract(size, full)
@@ -197,7 +200,6 @@ def transposed(
         output_padding=extra,
         group=channels // inner if isinstance(channels, int) else 1,
     )
-    del outer
     return back(op, result, data_format)
 
 
@@ -236,9 +238,7 @@ def max_pool(
 
 
 @tf_op("MaxPoolV2")
-def max_pool_v2(
-    op: Builder, x: Value, ksize: Value, strides: Value, *, padding: str, data_format: str
-) -> Value:
+def max_pool_v2(op: Builder, x: Value, ksize: Value, strides: Value, *, padding: str, data_format: str) -> Value:
     sizes, steps = op.ints(ksize, "window"), op.ints(strides, "strides")
     return _pool(op, "MaxPool", x, sizes, steps, padding, data_format, [])
 
@@ -249,4 +249,3 @@ def average_pool(
 ) -> Value:
     """What lies outside of the image is not counted."""
     return _pool(op, "AveragePool", x, ksize, strides, padding, data_format, [], count_include_pad=0)
-

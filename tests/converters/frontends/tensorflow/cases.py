@@ -28,7 +28,9 @@ def row(
     op: str, function: Callable[..., Any], *inputs: Any, also: tuple[Any, ...] | None = None, double: bool = True
 ) -> Row:
     """A row."""
-    return Row(op, function, tuple(map(np.asarray, inputs)), None if also is None else tuple(map(np.asarray, also)), double)
+    return Row(
+        op, function, tuple(map(np.asarray, inputs)), None if also is None else tuple(map(np.asarray, also)), double
+    )
 
 
 def floats(*shape: int, seed: int = 0) -> np.ndarray:

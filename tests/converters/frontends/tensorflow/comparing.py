@@ -12,9 +12,9 @@ import onnx_ir as ir
 import tensorflow as tf
 from onnx.reference import ReferenceEvaluator
 
+from porter.converters.frontends.kernels import KERNELS
 from porter.converters.frontends.tensorflow import sources
 from porter.converters.frontends.tensorflow.translate import Translation, translate
-from porter.converters.frontends.kernels import KERNELS
 from tests.converters.frontends.torch.comparing import _REPLACED, _run_operator
 
 # Where ONNX's reference implementation is wrong (LRN over channels, SAME in pools) or rounds to float32.

@@ -74,7 +74,8 @@ def _binary() -> list[Row]:
         *(row(name, f, X, floats(4, seed=4), also=(ALSO[0], floats(4))) for name, f in arithmetic.items()
           if name != "ApproximateEqual"),
         *(row(name, f, ints(3, 4), nonzero) for name, f in whole.items()),
-        *(row(name, f, ints(3, low=0, dtype="uint32"), ints(3, low=0, seed=1, dtype="uint32")) for name, f in bits.items()),
+        *(row(name, f, ints(3, low=0, dtype="uint32"), ints(3, low=0, seed=1, dtype="uint32"))
+          for name, f in bits.items()),
         *(row(name, getattr(tf.math, f), flags(3, 4), flags(3, 4, seed=1))
           for name, f in {"LogicalAnd": "logical_and", "LogicalOr": "logical_or"}.items()),
         row("AddV2", lambda x: x + 1, X),
@@ -116,9 +117,7 @@ def _reductions() -> list[Row]:
     settings: list[dict[str, Any]] = [
         {}, {"axis": 1}, {"axis": [-1, 0]}, {"axis": [0, 2], "keepdims": True}, {"axis": []},
     ]  # fmt: skip
-    rows = [
-        row(name, lambda x, f=f, s=s: f(x, **s), X, also=ALSO[:1]) for name, f in table.items() for s in settings
-    ]
+    rows = [row(name, lambda x, f=f, s=s: f(x, **s), X, also=ALSO[:1]) for name, f in table.items() for s in settings]
     rows += [row(name, lambda x, f=f: f(x, axis=1), ints(3, 4)) for name, f in table.items() if name in ("Sum", "Max")]
     rows += [
         row("All", lambda x: tf.reduce_all(x, axis=1), flags(3, 4), also=(flags(5, 4),)),
@@ -136,9 +135,7 @@ def _reductions() -> list[Row]:
     ]
     for exclusive in (False, True):
         for reverse in (False, True):
-            rows.append(
-                row("Cumsum", lambda x, e=exclusive, r=reverse: tf.cumsum(x, 1, e, r), X, also=ALSO[:1])
-            )
+            rows.append(row("Cumsum", lambda x, e=exclusive, r=reverse: tf.cumsum(x, 1, e, r), X, also=ALSO[:1]))
     return rows
 
 

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 import tensorflow as tf
 
-from tests.converters.frontends.tensorflow.cases import Row, floats, ints, positive, row
+from tests.converters.frontends.tensorflow.cases import Row, floats, positive, row
 
 raw = tf.raw_ops
 IMAGE, OTHER = floats(2, 9, 8, 4), (floats(3, 9, 8, 4),)
@@ -58,9 +58,7 @@ def _transposed() -> list[Row]:
     for size, stride in ((3, 2), (2, 2), (4, 2), (3, 1), (5, 3), (2, 3)):
         weight = floats(size, size, 5, 4)
         for padding in ("SAME", "VALID"):
-            out = [
-                side * stride if padding == "SAME" else (side - 1) * stride + size for side in IMAGE.shape[1:3]
-            ]
+            out = [side * stride if padding == "SAME" else (side - 1) * stride + size for side in IMAGE.shape[1:3]]
             rows.append(row("Conv2DBackpropInput", _enlarged(weight, out, stride, padding), IMAGE, also=OTHER))
     weight = floats(3, 3, 5, 4)
 
@@ -87,18 +85,19 @@ def _pools() -> list[Row]:
     for name, pool in (("MaxPool", tf.nn.max_pool2d), ("AvgPool", tf.nn.avg_pool2d)):
         for size, stride in ((2, 2), (3, 2), (3, 1), ([1, 3], [3, 1])):
             for padding in ("SAME", "VALID"):
-                rows.append(
-                    row(name, lambda x, f=pool, k=size, s=stride, p=padding: f(x, k, s, p), IMAGE, also=OTHER)
-                )
-                rows.append(
-                    row(name, lambda x, f=pool, k=size, s=stride, p=padding: f(x, k, s, p), IMAGE, also=FREE)
-                )
+                rows.append(row(name, lambda x, f=pool, k=size, s=stride, p=padding: f(x, k, s, p), IMAGE, also=OTHER))
+                rows.append(row(name, lambda x, f=pool, k=size, s=stride, p=padding: f(x, k, s, p), IMAGE, also=FREE))
     return [
         *rows,
         row("MaxPool", lambda x: tf.nn.max_pool2d(x, 3, 2, [[0, 0], [1, 1], [0, 1], [0, 0]]), IMAGE, also=OTHER),
         row("MaxPool", lambda x: tf.nn.max_pool1d(x, 3, 2, "SAME"), floats(2, 9, 4), also=(floats(3, 9, 4),)),
-        row("MaxPool3D", lambda x: tf.nn.max_pool3d(x, 2, 2, "SAME"), VOLUME, also=(floats(1, 6, 6, 4, 3),),
-            double=False),
+        row(
+            "MaxPool3D",
+            lambda x: tf.nn.max_pool3d(x, 2, 2, "SAME"),
+            VOLUME,
+            also=(floats(1, 6, 6, 4, 3),),
+            double=False,
+        ),
         row("AvgPool3D", lambda x: tf.nn.avg_pool3d(x, [2, 3, 2], 2, "SAME"), VOLUME, double=False),
     ]
 
@@ -139,7 +138,13 @@ def _products() -> list[Row]:
         row("MatMul", lambda x: x @ b, a, also=(floats(7, 4),)),
         row("MatMul", lambda x: tf.matmul(x, b, transpose_a=True), a.T),
         row("MatMul", lambda x: tf.matmul(x, b.T, transpose_b=True), a, also=(floats(7, 4),)),
-        row("BatchMatMulV2", lambda x, y: x @ y, floats(2, 3, 4), floats(2, 4, 5), also=(floats(6, 3, 4), floats(6, 4, 5))),
+        row(
+            "BatchMatMulV2",
+            lambda x, y: x @ y,
+            floats(2, 3, 4),
+            floats(2, 4, 5),
+            also=(floats(6, 3, 4), floats(6, 4, 5)),
+        ),
         row("BatchMatMulV2", lambda x, y: tf.matmul(x, y, adjoint_b=True), floats(2, 1, 3, 4), floats(5, 6, 4)),
         row("BatchMatMulV2", lambda x, y: tf.matmul(x, y, transpose_a=True), floats(2, 4, 3), floats(2, 4, 5)),
         row("Einsum", lambda x, y: tf.einsum("bij,bjk->bik", x, y), floats(2, 3, 4), floats(2, 4, 5)),
@@ -153,7 +158,11 @@ def _products() -> list[Row]:
 
 def _images() -> list[Row]:
     rows = []
-    for method, name in (("bilinear", "ResizeBilinear"), ("nearest", "ResizeNearestNeighbor"), ("bicubic", "ResizeBicubic")):
+    for method, name in (
+        ("bilinear", "ResizeBilinear"),
+        ("nearest", "ResizeNearestNeighbor"),
+        ("bicubic", "ResizeBicubic"),
+    ):
         for size in ((18, 16), (36, 8), (9, 8)) if method == "bicubic" else ((18, 16), (5, 12), (4, 3), (9, 8)):
             rows.append(
                 row(name, lambda x, m=method, s=size: tf.image.resize(x, s, m), IMAGE, also=OTHER, double=False)
@@ -180,4 +189,3 @@ def _images() -> list[Row]:
 
 
 ROWS = [*_convolutions(), *_pools(), *_norms(), *_products(), *_images()]
-assert ints

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import tensorflow as tf
 
-from tests.converters.frontends.tensorflow.cases import Row, floats, ints, row
+from tests.converters.frontends.tensorflow.cases import Row, floats, row
 
 raw = tf.raw_ops
 X, ALSO = floats(2, 6, 4), (floats(5, 6, 4),)
@@ -19,7 +19,9 @@ def _reshaping() -> list[Row]:
         row("Reshape", lambda x: tf.reshape(x, [-1]), X, also=ALSO),
         row("Reshape", lambda x: tf.reshape(x, tf.stack([tf.shape(x)[0] * 6, 4])), X, also=ALSO),
         row("Reshape", lambda x: tf.reshape(x, tf.concat([tf.shape(x)[:1], [3, 2], tf.shape(x)[2:]], 0)), X, also=ALSO),
-        row("Reshape", lambda x: tf.reshape(x, [tf.shape(x)[0] // 2, 2, 6, 4]), floats(4, 6, 4), also=(floats(6, 6, 4),)),
+        row(
+            "Reshape", lambda x: tf.reshape(x, [tf.shape(x)[0] // 2, 2, 6, 4]), floats(4, 6, 4), also=(floats(6, 6, 4),)
+        ),
         row("Reshape", lambda x: tf.reshape(x, [0, 4]), floats(0, 4)),
         row("Shape", lambda x: tf.shape(x) + 1, X, also=ALSO),
         row("Shape", lambda x: tf.shape(x, out_type=tf.int64), X, also=ALSO),
@@ -99,4 +101,3 @@ def _blocks() -> list[Row]:
 
 
 ROWS = [*_reshaping(), *_joining(), *_padding(), *_blocks()]
-assert ints

@@ -33,7 +33,7 @@ def doubling(name: str = "x") -> Any:
 
 
 def test_a_saved_model_without_signature(tmp_path: Path) -> None:
-    with pytest.raises(InputError, match="has no signature.*signatures="):
+    with pytest.raises(InputError, match=r"has no signature.*signatures="):
         loading.saved_model(saved(tmp_path / "none", {}))
 
 
@@ -140,10 +140,10 @@ def test_strings_and_ragged_and_sparse_inputs() -> None:
     with pytest.raises(InputError, match="the input 's' holds strings"):
         to_onnx(text, None)
     ragged = tf.function(lambda r: tf.reduce_sum(r, 1)).get_concrete_function(tf.RaggedTensorSpec([None, None]))
-    with pytest.raises(InputError, match="RaggedTensor.*dense"):
+    with pytest.raises(InputError, match=r"RaggedTensor.*dense"):
         to_onnx(ragged, None)
     sparse = tf.function(tf.sparse.to_dense).get_concrete_function(tf.SparseTensorSpec([3, 3]))
-    with pytest.raises(InputError, match="SparseTensor.*dense"):
+    with pytest.raises(InputError, match=r"SparseTensor.*dense"):
         to_onnx(sparse, None)
 
 
@@ -157,7 +157,7 @@ def test_complex_inputs() -> None:
 def test_look_up_tables() -> None:
     initializer = tf.lookup.KeyValueTensorInitializer([1, 2], [3, 4], tf.int64, tf.int64)
     table = tf.lookup.StaticHashTable(initializer, -1)
-    with pytest.raises(UnsupportedError, match="no variable.*look up before"):
+    with pytest.raises(UnsupportedError, match=r"no variable.*look up before"):
         to_onnx(tf.function(table.lookup), (np.array([1, 2]),))
 
 
@@ -217,7 +217,7 @@ def test_inputs_that_do_not_fit() -> None:
     function = tf.function(lambda x: x @ tf.ones([3, 2]))
     with pytest.raises(InputError, match="no example inputs"):
         to_onnx(function, None)
-    with pytest.raises(ExportError, match="cannot be traced.*(compatible|equal)"):
+    with pytest.raises(ExportError, match=r"cannot be traced.*(compatible|equal)"):
         to_onnx(function, (np.ones((2, 4), "f"),), "none")
     fixed = function.get_concrete_function(tf.TensorSpec([None, 3], name="x"))
     with pytest.raises(InputError, match=r"the input 'x' has shape \[2, 4\]"):

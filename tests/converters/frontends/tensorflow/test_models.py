@@ -1,4 +1,4 @@
-"""Whole models in every form that TensorFlow gives them: modules, functions, SavedModels, checkpoints, frozen graphs."""
+"""Whole models in every form that TensorFlow gives them: modules, SavedModels, checkpoints, frozen graphs."""
 
 from __future__ import annotations
 
@@ -9,7 +9,6 @@ from typing import Any
 
 import keras
 import numpy as np
-import onnx_ir as ir
 import pytest
 import tensorflow as tf
 
@@ -303,5 +302,3 @@ def test_branches_and_nested_functions() -> None:
     for rows in ([[1.0, 1]], [[-1.0, 0.5], [2, 3], [-2, -2]]):
         array = np.array(rows, "f")
         assert_close(evaluated(converted, array)[0], outer(tf.constant(array)))
-
-
