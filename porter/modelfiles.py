@@ -1,4 +1,4 @@
-"""Reads a model from a path: .pt2, .keras, .h5, .onnx, a SavedModel, a frozen graph or a port directory.
+"""Reads a model from a path: .pt2, .keras, .h5, .onnx, a SavedModel, a graph of TensorFlow 1 or a port directory.
 
 Reading never runs a pickle: what a file holds beyond tensors and graphs is refused. A port directory is source code,
 and is run like any other module that the user names.
@@ -20,8 +20,10 @@ from porter.factories import call, suggestion
 _CHECKPOINTS = (".pt", ".pth", ".bin", ".ckpt", ".safetensors", ".npz", ".weights.h5")
 
 
-def load(path: Path, reference: str) -> tuple[Any, str]:
+def load(path: Path, reference: str, signature: str | None = None) -> tuple[Any, str]:
     """(model, framework); for .onnx the model is the path itself, which the front end reads.
+
+    `signature` chooses one of a SavedModel, or names a graph's tensors as "input,input->output".
 
     Raises ReferenceError_ when nothing is there or it is of no known kind, InputError when it can't be read.
     """
@@ -29,12 +31,17 @@ def load(path: Path, reference: str) -> tuple[Any, str]:
         names = [entry.name for entry in path.parent.iterdir()] if path.parent.is_dir() else []
         raise ReferenceError_(f"{reference}: there is no such file or folder{suggestion(path.name, names)}")
     if path.is_dir():
-        return _folder(path, reference)
+        return _folder(path, reference, signature)
     if path.name.endswith(_CHECKPOINTS):
         raise ReferenceError_(f"{reference} {_checkpoint(path)}")
+    if path.suffix in (".pb", ".meta"):
+        from porter.converters.frontends.tensorflow import loading
+
+        read = loading.frozen_graph if path.suffix == ".pb" else loading.meta_graph
+        return read(path, signature), "tensorflow"
     reader = _READERS.get(path.suffix.lower())
     if reader is None:
-        known = ", ".join(_READERS)
+        known = ", ".join([*_READERS, ".pb", ".meta"])
         raise ReferenceError_(f"{reference}: porter reads {known}, SavedModel and port folders, not {path.suffix!r}")
     return reader(path, reference)
 
@@ -52,11 +59,13 @@ def manifest(path: Path) -> dict[str, Any]:
         raise InputError(f"{path / 'port.json'} can't be read ({error}); port the model again with --force") from error
 
 
-def _folder(path: Path, reference: str) -> tuple[Any, str]:
+def _folder(path: Path, reference: str, signature: str | None) -> tuple[Any, str]:
     if is_port(path):
         return _port(path, reference)
     if (path / "saved_model.pb").is_file():
-        return _saved_model(path, reference)
+        from porter.converters.frontends.tensorflow import loading
+
+        return loading.saved_model(path, signature), "tensorflow"
     raise ReferenceError_(
         f"{reference} is a folder without port.json or saved_model.pb: porter reads port directories and SavedModels; "
         f"for code, write torch:PACKAGE.MODULE:FACTORY or keras:PACKAGE.MODULE:FACTORY"
@@ -100,37 +109,12 @@ def _onnx(path: Path, reference: str) -> tuple[Any, str]:
     return path, "onnx"
 
 
-def _saved_model(path: Path, reference: str) -> tuple[Any, str]:
-    import tensorflow as tf
-
-    loaded = _read(lambda: tf.saved_model.load(str(path)), path, "a SavedModel")
-    signatures = list(loaded.signatures)
-    if not signatures:
-        raise ReferenceError_(f"{reference}: the SavedModel has no signature; save it with signatures=…")
-    return loaded.signatures["serving_default" if "serving_default" in signatures else signatures[0]], "tensorflow"
-
-
-def _frozen(path: Path, reference: str) -> tuple[Any, str]:
-    import tensorflow as tf
-
-    graph = tf.compat.v1.GraphDef()
-    _read(lambda: graph.ParseFromString(path.read_bytes()), path, "a frozen TensorFlow graph")
-    used = {source.split(":")[0].lstrip("^") for node in graph.node for source in node.input}
-    feeds = [f"{node.name}:0" for node in graph.node if node.op == "Placeholder"]
-    fetches = [f"{node.name}:0" for node in graph.node if node.name not in used and node.op != "Placeholder"]
-    if not feeds or not fetches:
-        raise InputError(f"{reference}: the graph has {len(feeds)} inputs and {len(fetches)} outputs; freeze it again")
-    wrapped = tf.compat.v1.wrap_function(lambda: tf.graph_util.import_graph_def(graph, name=""), [])
-    return wrapped.prune(feeds, fetches), "tensorflow"
-
-
 _READERS: dict[str, Callable[[Path, str], tuple[Any, str]]] = {
     ".pt2": _exported,
     ".keras": _keras,
     ".h5": _keras,
     ".hdf5": _keras,
     ".onnx": _onnx,
-    ".pb": _frozen,
 }
 
 

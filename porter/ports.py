@@ -15,7 +15,7 @@ import numpy as np
 
 from porter import portfiles
 from porter.converters.signature import as_array, leaves, ordered
-from porter.errors import InputError
+from porter.errors import ExportError, InputError
 from porter.version import __version__
 
 if TYPE_CHECKING:
@@ -143,6 +143,7 @@ def port(
     rules: Sequence[str | Path] = (),
     keep_onnx: bool = False,
     force: bool = False,
+    signature: str | None = None,
     progress: Callable[[str], None] | None = None,
 ) -> Port:
     """Move a model to another framework as source code with its weights.
@@ -159,6 +160,7 @@ def port(
         rules: Python files with rules of your own.
         keep_onnx: also write the structured ONNX.
         force: replace `out` if it exists.
+        signature: which signature of a SavedModel, or "input,input->output" of a graph that has none.
         progress: called with the name of each stage.
 
     Raises:
@@ -175,7 +177,7 @@ def port(
     if isinstance(model, str | Path):
         from porter import references
 
-        loaded = references.load(str(model), target)
+        loaded = references.load(str(model), target, signature)
         reference, name = reference or loaded.reference, name or loaded.name
         model, inputs = loaded.model, loaded.inputs if inputs is None else inputs
         dynamic = loaded.dynamic if dynamic == "auto" and loaded.dynamic else dynamic
@@ -211,15 +213,36 @@ def port(
 def _front_end(model: Any) -> Callable[..., Converted]:
     """`to_onnx` of the framework that the model is of."""
     if any(cls.__module__.partition(".")[0] == "keras" for cls in type(model).__mro__):
-        from porter.converters.frontends import keras
+        return _of_keras
+    if any(cls.__module__.partition(".")[0] == "torch" for cls in type(model).__mro__):
+        from porter.converters.frontends import torch
 
-        return keras.to_onnx
-    from porter.converters.frontends import torch
+        return torch.to_onnx
+    from porter.converters.frontends import tensorflow
 
-    return torch.to_onnx
+    return tensorflow.to_onnx
+
+
+def _of_keras(model: Any, inputs: Any, dynamic: Any, *, progress: Callable[[str], None]) -> Converted:
+    """Layer by layer; a model whose own code calls TensorFlow as a graph, in which known layers stay whole.
+
+    Raises:
+        ExportError: neither road can trace it; the message is that of the first.
+    """
+    from porter.converters.frontends import keras
+
+    try:
+        return keras.to_onnx(model, inputs, dynamic, progress=progress)
+    except ExportError as error:
+        from porter.converters.frontends import tensorflow
+
+        try:
+            return tensorflow.to_onnx(model, inputs, dynamic, progress=progress)
+        except (ExportError, InputError):
+            raise error from None
 
 
 def _doc(converted: Converted, reference: str | None) -> str:
     origin = f" ({reference})" if reference else ""
-    framework = {"torch": "PyTorch", "keras": "Keras"}[converted.framework]
+    framework = {"torch": "PyTorch", "keras": "Keras", "tensorflow": "TensorFlow"}[converted.framework]
     return f"{converted.name}, ported from {framework}{origin} by porter {__version__}."

@@ -3,7 +3,7 @@
     torch:PACKAGE.MODULE:FACTORY    keras:PACKAGE.MODULE:FACTORY    tf:PACKAGE.MODULE:FUNCTION
     zoo:[torch/|keras/|tensorflow/]NAME[@small]
     timm:NAME[@pretrained]  torchvision:NAME[@pretrained]  transformers:CLASS[@CHECKPOINT]  keras.applications:NAME
-    a path: .pt2 .keras .h5 .onnx .pb, a SavedModel folder, a port directory
+    a path: .pt2 .keras .h5 .onnx .pb .meta, a SavedModel folder, a port directory
 
 A factory takes no argument and returns a model, or (model, inputs) with inputs as a tuple of positional arguments or a
 dict of keyword arguments.
@@ -38,15 +38,16 @@ class Loaded:
     reference: str
 
 
-def load(reference: str, to: str | None = None) -> Loaded:
-    """Load the model that `reference` names; `to` is the target when it is to be ported.
+def load(reference: str, to: str | None = None, signature: str | None = None) -> Loaded:
+    """Load the model that `reference` names; `to` is the target when it is to be ported, `signature` chooses one
+    of a SavedModel, or names a graph's tensors as "input,input->output".
 
     Raises ReferenceError_ when it leads nowhere, InputError when a file can't be read, and UnsupportedError when porter
     has no front end that could port it.
     """
     scheme, colon, rest = reference.partition(":")
     if not colon or scheme not in _SCHEMES:
-        loaded = _from_path(reference)
+        loaded = _from_path(reference, signature)
     elif scheme in _CODE:
         loaded = _from_code(scheme, rest, reference)
     elif scheme == "zoo":
@@ -61,11 +62,11 @@ def load(reference: str, to: str | None = None) -> Loaded:
     return loaded
 
 
-def _from_path(reference: str) -> Loaded:
+def _from_path(reference: str, signature: str | None) -> Loaded:
     path = Path(reference)
     if not path.exists():
         _reject_mistyped(reference)
-    model, framework = modelfiles.load(path, reference)
+    model, framework = modelfiles.load(path, reference, signature)
     return Loaded(model, None, None, _identifier(path.resolve().stem), framework, reference)
 
 

@@ -170,6 +170,15 @@ def RMSNormalization(attributes: Attributes, x: Array, scale: Array) -> tuple[np
 
 
 @kernel
+def LRN(attributes: Attributes, x: Array) -> tuple[np.ndarray, ...]:
+    size, channels = attributes["size"], x.shape[1]
+    before = (size - 1) // 2
+    squares = np.stack([(x[:, max(c - before, 0) : c - before + size] ** 2).sum(1) for c in range(channels)], axis=1)
+    scale = attributes.get("bias", 1.0) + attributes.get("alpha", 1e-4) / size * squares
+    return (x / scale ** attributes.get("beta", 0.75),)
+
+
+@kernel
 def Gelu(attributes: Attributes, x: Array) -> tuple[np.ndarray, ...]:
     if attributes.get("approximate", "none") == "tanh":
         return (0.5 * x * (1 + np.tanh(math.sqrt(2 / math.pi) * (x + 0.044715 * x**3))),)

@@ -27,13 +27,14 @@ def find_sizes(graph: ir.Graph) -> dict[ir.Value, tuple[Dim, ...]]:
         if array is not None and array.dtype.kind == "i" and array.ndim <= 1 and array.size <= _LIMIT:
             found[value] = tuple(int(item) for item in array.reshape(-1))
     for node in everywhere(graph):
-        for value, sizes in zip(node.outputs, _follow(node, found), strict=False):
+        for value, sizes in zip(node.outputs, follow(node, found), strict=False):
             if sizes is not None:
                 found[value] = sizes
     return found
 
 
-def _follow(node: ir.Node, found: dict[ir.Value, tuple[Dim, ...]]) -> list[tuple[Dim, ...] | None]:
+def follow(node: ir.Node, found: dict[ir.Value, tuple[Dim, ...]]) -> list[tuple[Dim, ...] | None]:
+    """What a node's outputs hold, from what is known of its inputs."""
     output = node.outputs[0]
     if SIZE in output.metadata_props:
         return [(output.metadata_props[SIZE],)]
@@ -61,6 +62,9 @@ def _follow(node: ir.Node, found: dict[ir.Value, tuple[Dim, ...]]) -> list[tuple
             return [first[known[0] : known[1] : step]] if len(known) == len(bounds) else [None]
         case "Add" | "Sub" | "Mul" | "Div" | "Mod" | "Max" | "Min":
             return [_arithmetic(node.op_type, inputs)]
+        case "Split" if len(inputs) > 1 and inputs[1] is not None and all(isinstance(i, int) for i in inputs[1]):
+            ends = [sum(size for size in inputs[1][: i + 1] if isinstance(size, int)) for i in range(len(inputs[1]))]
+            return [first[a:b] for a, b in zip([0, *ends], ends, strict=False)]
         case "ReduceProd":
             return [(product(first),)]
     return [None]

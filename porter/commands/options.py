@@ -52,6 +52,14 @@ Input = Annotated[
 ]
 Inputs = Annotated[Path | None, typer.Option("--inputs", metavar="FILE.npz", help="Example inputs from a file.")]
 Rules = Annotated[list[Path], typer.Option("--rules", metavar="FILE.py", help="Operator rules of your own.")]
+Signature = Annotated[
+    str | None,
+    typer.Option(
+        "--signature",
+        metavar="NAME",
+        help="Which signature of a SavedModel; for a graph without any its tensors, as in images,mask->softmax.",
+    ),
+]
 Force = Annotated[bool, typer.Option("--force", help="Replace an output that exists.")]
 Small = Annotated[bool, typer.Option("--small", help="The small width of each zoo model.")]
 To = Annotated[Target, typer.Option("--to", help="The framework to port to.")]

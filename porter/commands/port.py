@@ -23,6 +23,7 @@ def port(
     verify: options.Verify = None,
     static: Static = False,
     layout: Annotated[options.Layout, typer.Option("--layout", help="Axis order.")] = options.Layout.native,
+    signature: options.Signature = None,
     rules: options.Rules = [],  # noqa: B006 - as above
     keep_onnx: KeepOnnx = False,
     force: options.Force = False,
@@ -32,7 +33,7 @@ def port(
     """Write the model as source code of the other framework, with its weights."""
     with answering(as_json=as_json, verbose=verbose) as console:
         refuse_existing(out, force)
-        loaded = sources.load(reference, input_specs, inputs_file, to=to)
+        loaded = sources.load(reference, input_specs, inputs_file, to=to, signature=signature)
         made = make(
             loaded,
             to.value,

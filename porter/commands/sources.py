@@ -9,10 +9,17 @@ from porter.errors import InputError
 from porter.references import Loaded
 
 
-def load(reference: str, input_specs: list[str], inputs_file: Path | None, *, to: str | None = None) -> Loaded:
+def load(
+    reference: str,
+    input_specs: list[str],
+    inputs_file: Path | None,
+    *,
+    to: str | None = None,
+    signature: str | None = None,
+) -> Loaded:
     """The model with the inputs of the command line, which win over those that its reference brings."""
     example = _example(input_specs, inputs_file)
-    loaded = references.load(reference, to)
+    loaded = references.load(reference, to, signature)
     if example is None:
         return loaded
     return replace(loaded, inputs=example.inputs, dynamic=example.dynamic)

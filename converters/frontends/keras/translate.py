@@ -164,7 +164,7 @@ class Translator:
         assert rule is not None
         if isinstance(subject, internals.Layer):
             kwargs = {key: value for key, value in kwargs.items() if key != "training" and value is not None}
-            return rule.function(self.op, _Parameters(subject, self), *args, **kwargs)
+            return rule.function(self.op, Parameters(subject, self), *args, **kwargs)
         settings = {}
         for name in rule.settings:
             if name in ("operation", "owner"):
@@ -197,7 +197,7 @@ class Translator:
         return results
 
 
-class _Parameters:
+class Parameters:
     """A layer whose variables are the graph's initializers; everything else is the layer's own."""
 
     def __init__(self, layer: Any, translator: Translator) -> None:
@@ -209,7 +209,7 @@ class _Parameters:
         if isinstance(value, internals.Variable):
             return self._translator.parameter(value)
         if isinstance(value, internals.Layer):
-            return _Parameters(value, self._translator)
+            return Parameters(value, self._translator)
         return value
 
 
