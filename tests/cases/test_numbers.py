@@ -85,7 +85,12 @@ def test_ties() -> None:
 
     def every(x: torch.Tensor) -> list[torch.Tensor]:
         first = [x.argmax(1), x.argmin(1), x.max(1).indices, x.min(1).indices]
-        return [*first, x.topk(2, 1).values, *x.sort(dim=1, stable=True), x.argsort(dim=1, stable=True, descending=True)]
+        return [
+            *first,
+            x.topk(2, 1).values,
+            *x.sort(dim=1, stable=True),
+            x.argsort(dim=1, stable=True, descending=True),
+        ]
 
     check_module(every, x, gradients=False)
 
@@ -98,7 +103,12 @@ def test_what_is_no_number() -> None:
     def every(x: torch.Tensor) -> list[torch.Tensor]:
         tests = [x.isnan(), x.isinf(), x.isfinite(), x > 0, x == x, x != x]
         extremes = [x.amax(1), x.relu(), x.clamp(-2, 2), torch.maximum(x, -x), torch.minimum(x, x * 0 + 1)]
-        cleaned = [torch.nan_to_num(x), torch.nan_to_num(x, 0.5, 7.0, -7.0), torch.where(x.isnan(), 0.0, x), x.nansum(1)]
+        cleaned = [
+            torch.nan_to_num(x),
+            torch.nan_to_num(x, 0.5, 7.0, -7.0),
+            torch.where(x.isnan(), 0.0, x),
+            x.nansum(1),
+        ]
         return [*tests, *extremes, *cleaned, 1 / (x * 0 + 2), x.sign(), F.leaky_relu(x), x.masked_fill(x.isnan(), 3.0)]
 
     check_module(every, x, gradients=False)

@@ -25,7 +25,9 @@ def test_averages_divide_by_what_the_window_covers(rank: int, include: bool) -> 
     for size in (4, 7) if rank < 3 else (7,):
         windows = [(k, s, p) for k, s, p in (WINDOWS if rank < 3 else WINDOWS[:3]) if size + 2 * p >= k]
         pools = [AVERAGE[rank](*w, ceil_mode=c, count_include_pad=include) for w in windows for c in (True, False)]
-        check_module(Each(*pools), images(rank, size), others=[[images(rank, size, batch=5)]], dynamic=BATCH, gradients=size == 4)
+        check_module(
+            Each(*pools), images(rank, size), others=[[images(rank, size, batch=5)]], dynamic=BATCH, gradients=size == 4
+        )
 
 
 def test_the_last_average_of_a_counted_edge() -> None:
@@ -105,7 +107,9 @@ def test_adaptive_pools_have_overlapping_bins(rank: int) -> None:
     maxima = {1: nn.AdaptiveMaxPool1d, 2: nn.AdaptiveMaxPool2d, 3: nn.AdaptiveMaxPool3d}[rank]
     bins = [(3,) * rank, (1,) * rank, (4, 2, 5)[:rank], (7, 7, 7)[:rank]]
     x, y = (noise(batch, 5, *[5, 7, 6][:rank]) for batch in (2, 3))
-    check_module(Each(*[kind(b) for b in bins for kind in (means, maxima)]), x, others=[[y]], dynamic=BATCH, gradients=rank == 2)
+    check_module(
+        Each(*[kind(b) for b in bins for kind in (means, maxima)]), x, others=[[y]], dynamic=BATCH, gradients=rank == 2
+    )
 
 
 @pytest.mark.parametrize("size", [12, 13])

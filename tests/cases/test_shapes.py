@@ -70,13 +70,21 @@ def test_products_are_products() -> None:
 
     def every(x: torch.Tensor, y: torch.Tensor) -> list[torch.Tensor]:
         equal = [torch.matmul(x, y), x @ y, x * y, torch.bmm(x, y), x @ y.mT, torch.einsum("bij,bjk->bik", x, y)]
-        uneven = [x[0] @ y[1], x[0, 0] @ y, x @ y[0, 0], torch.einsum("bij,bkj->bik", x, y), torch.outer(x[0, 0], y[0, 1])]
+        uneven = [
+            x[0] @ y[1],
+            x[0, 0] @ y,
+            x @ y[0, 0],
+            torch.einsum("bij,bkj->bik", x, y),
+            torch.outer(x[0, 0], y[0, 1]),
+        ]
         return [*equal, *uneven, torch.tensordot(x, y, dims=([2], [1])), torch.baddbmm(x, x, y, beta=0.5, alpha=2)]
 
     check_module(every, noise(4, 4, 4), noise(4, 4, 4, seed=2))
     net = nn.Sequential(nn.Linear(6, 6), nn.Unflatten(-1, (2, 3)), nn.Linear(3, 2))
     check_module(net, noise(1, 20, 6), others=[[noise(3, 7, 6)]])
-    check_module(nn.Bilinear(3, 4, 2), noise(2, 5, 3), noise(2, 5, 4, seed=2), others=[[noise(1, 2, 3), noise(1, 2, 4)]])
+    check_module(
+        nn.Bilinear(3, 4, 2), noise(2, 5, 3), noise(2, 5, 4, seed=2), others=[[noise(1, 2, 3), noise(1, 2, 4)]]
+    )
 
 
 def test_sizes_are_read_and_never_written_down() -> None:

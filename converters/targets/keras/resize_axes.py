@@ -33,9 +33,11 @@ def resize_any_axes_by_computed_numbers(
     keep_aspect_ratio_policy: Str = "stretch", extrapolation_value: float = 0.0,
 ) -> Expr:  # fmt: skip
     """The same with a region, factors or sizes that are numbers of the run."""
-    given = [value if value is not None and value.shape != (0,) else None for value in (roi, scales, sizes)]
+    region, factors, lengths = (
+        value if value is not None and value.shape != (0,) else None for value in (roi, scales, sizes)
+    )
     return _along(
-        x, out, *given, axes, mode, coordinate_transformation_mode, nearest_mode, cubic_coeff_a, antialias,
+        x, out, region, factors, lengths, axes, mode, coordinate_transformation_mode, nearest_mode, cubic_coeff_a, antialias,
         exclude_outside, keep_aspect_ratio_policy, extrapolation_value,
     )  # fmt: skip
 

@@ -149,7 +149,9 @@ def _check_gradients(
         results = _listed(traced(*[feed.value() for feed in feeds]))
         total = tf.add_n(
             [
-                tf.reduce_sum(results[index] * cotangents[index].numpy().transpose(generated.outputs[index].permutation))
+                tf.reduce_sum(
+                    results[index] * cotangents[index].numpy().transpose(generated.outputs[index].permutation)
+                )
                 for index in real
             ]
         )
