@@ -10,6 +10,8 @@ SOURCE = "porter.source"
 KIND = "porter.kind"
 # On initializers: "1" when the optimizer updates it.
 TRAINABLE = "porter.trainable"
+# On initializers: what it is drawn from when nothing is trained yet, as JSON [distribution, numbers…].
+INITIAL = "porter.initial"
 # On graphs: JSON object {instance path: facts of the module}.
 MODULES = "porter.modules"
 # On nodes: JSON object of facts for training that ONNX has no attribute for.

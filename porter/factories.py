@@ -54,12 +54,24 @@ def attribute(module: ModuleType, path: str, reference: str) -> Any:
 def call(factory: Any, reference: str) -> Any:
     """What `factory()` returns; raises ReferenceError_ naming the exception and the line of user code."""
     try:
-        return factory()
+        return _observed(factory)
     except (Exception, SystemExit) as error:
         hint = ""
         if isinstance(error, TypeError) and _own_depth(error) == 0:
             hint = "; porter calls it without arguments: write a function that builds the model and name that"
         raise ReferenceError_(f"{reference}: calling it raised {_raised(error)}{hint}") from error
+
+
+def _observed(factory: Any) -> Any:
+    """What it returns; of a PyTorch model it is noted what its parameters are drawn from, for ports' fresh weights."""
+    if "torch" not in sys.modules:
+        return factory()
+    from porter.converters.frontends.torch.drawn import recording
+
+    with recording() as made:
+        returned = factory()
+        made(returned[0] if isinstance(returned, tuple) and returned else returned)
+    return returned
 
 
 def suggestion(name: str, candidates: list[str]) -> str:
@@ -107,7 +119,8 @@ def _own_depth(error: BaseException) -> int:
 
 
 def _is_machinery(filename: str) -> bool:
-    return filename == __file__ or filename.startswith("<")
+    recorder = sys.modules.get("porter.converters.frontends.torch.drawn")
+    return filename in (__file__, getattr(recorder, "__file__", None)) or filename.startswith("<")
 
 
 def _is_installed(filename: str) -> bool:

@@ -168,7 +168,8 @@ def _from_zoo(name: str, to: str | None, reference: str) -> Loaded:
         raise ReferenceError_(f"{reference}: {error}") from error
     small = bool(at)
     inputs = entry.inputs(small=small)
-    return Loaded(entry.make(small=small), inputs, entry.dynamic, entry.name, entry.framework, reference)
+    made = factories.call(lambda: entry.make(small=small), reference)
+    return Loaded(made, inputs, entry.dynamic, entry.name, entry.framework, reference)
 
 
 def _require_tensorflow_backend(reference: str) -> None:

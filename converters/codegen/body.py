@@ -49,11 +49,12 @@ _LITERAL_LIMIT = 32
 
 @dataclass
 class Variable:
-    """A variable of the target: where it is, and what it holds."""
+    """A variable of the target: where it is, what it holds, and the class of layer that has it ("" for our own)."""
 
     path: Path
     slot: str
     weight: Weight
+    cls: str = ""
 
 
 @dataclass
@@ -264,7 +265,7 @@ class BodyBuilder:
             self._layers[path] = layer
             kwargs = tuple((name, self._argument(value)) for name, value in layer.kwargs)
             self.body.definitions[path] = Construct(layer.cls, kwargs)
-            self.body.variables += [Variable(path, slot, weight) for slot, weight in layer.weights]
+            self.body.variables += [Variable(path, slot, weight, layer.cls) for slot, weight in layer.weights]
             for slot, weight in layer.weights:
                 names = weight.expr.sources()
                 for source in names:

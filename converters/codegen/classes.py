@@ -295,7 +295,8 @@ class _Planner:
             body = self.bodies[path]
             program.modules[path] = prefix
             for variable in body.variables:
-                program.variables.append(replace(variable, path=(*prefix, *variable.path)))
+                cls = variable.cls or (self.template_of[path].name if path in self.template_of else "")
+                program.variables.append(replace(variable, path=(*prefix, *variable.path), cls=cls))
             for layer, attribute in body.layers.items():
                 program.modules.setdefault(layer, (*prefix, *attribute))
             for attribute, child in body.children.items():

@@ -112,7 +112,7 @@ def _append_body(
         if nested is not None:
             for path in nested:
                 place = (chain.add(body.definitions[path], context.dialect),)
-                chain.variables += [Variable(place, v.slot, v.weight) for v in body.variables if v.path == path]
+                chain.variables += [Variable(place, v.slot, v.weight, v.cls) for v in body.variables if v.path == path]
         else:
             construct = context.dialect.as_layer(expr, Local(number))
             if construct is None:

@@ -15,7 +15,8 @@ from porter.converters import weights as wx
 from porter.converters.codegen.nodes import Weight
 from porter.converters.graph.canonical import constant_of
 from porter.converters.graph.nesting import everywhere
-from porter.converters.opset import KIND, TRAINABLE, TRAINING
+from porter.converters.initial import Draw
+from porter.converters.opset import INITIAL, KIND, TRAINABLE, TRAINING
 from porter.errors import WeightsError
 
 
@@ -37,7 +38,10 @@ def _initializer(value: ir.Value) -> Weight:
     kind = value.metadata_props.get(KIND, "constant")
     constant = value.const_value.numpy() if kind == "constant" else None
     trainable = value.metadata_props.get(TRAINABLE, "0") == "1"
-    return Weight(wx.source(value.name, value.const_value.shape.numpy()), value.dtype, kind, trainable, constant)
+    source = wx.source(value.name, value.const_value.shape.numpy())
+    drawn = value.metadata_props.get(INITIAL)
+    initial = Draw.from_json(drawn) if drawn is not None else None
+    return Weight(source, value.dtype, kind, trainable, constant, initial)
 
 
 def _joint(parts: list[Weight | None], expr: wx.WeightExpr) -> Weight:
@@ -46,7 +50,9 @@ def _joint(parts: list[Weight | None], expr: wx.WeightExpr) -> Weight:
     same = all(part is not None and part.kind == first.kind for part in parts)
     constant = first.constant if len(expr.sources()) == 1 else None
     trainable = any(part is not None and part.trainable for part in parts)
-    return Weight(expr, first.dtype, first.kind if same else "parameter", trainable, constant)
+    alike = all(part is not None and part.initial == first.initial for part in parts)
+    initial = first.initial if alike else None
+    return Weight(expr, first.dtype, first.kind if same else "parameter", trainable, constant, initial)
 
 
 _STRUCTURAL = {"Transpose", "Reshape", "Unsqueeze", "Squeeze", "Slice", "Concat", "Identity", "Flatten", "Gather"}

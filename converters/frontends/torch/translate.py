@@ -9,6 +9,7 @@ from __future__ import annotations
 import json
 import operator
 from collections import Counter
+from collections.abc import Mapping
 from typing import Any
 
 import onnx_ir as ir
@@ -21,6 +22,7 @@ from porter.converters.frontends.torch import control, symbols, table
 from porter.converters.frontends.torch.aliases import Aliases
 from porter.converters.frontends.torch.complexes import is_complex, which_complex
 from porter.converters.frontends.torch.decompose import Decompositions, tensor_arguments
+from porter.converters.frontends.torch.drawn import draws
 from porter.converters.frontends.torch.dtypes import from_torch
 from porter.converters.frontends.torch.fxgraph import (
     by_schema,
@@ -39,16 +41,20 @@ from porter.converters.frontends.torch.modules import (
     origin_of_program,
     returned_keys,
 )
-from porter.converters.opset import HOLDS, KIND, MODULES, OPSET, ORIGIN, SCOPE, SIZE, SOURCE, TRAINABLE
+from porter.converters.initial import Draw
+from porter.converters.opset import HOLDS, INITIAL, KIND, MODULES, OPSET, ORIGIN, SCOPE, SIZE, SOURCE, TRAINABLE
 from porter.errors import ExportError, UnsupportedError
 
 
 class Translator:
     """One program on its way to ONNX."""
 
-    def __init__(self, program: ExportedProgram, origin: Origin, names: dict[str, dict[int, str]]) -> None:
+    def __init__(
+        self, program: ExportedProgram, origin: Origin, names: dict[str, dict[int, str]], drawn: Mapping[str, Draw]
+    ) -> None:
         self.program = program
         self.origin = origin
+        self.draws = drawn
         self.op = Builder()
         self.env = Aliases(self.op, self._call)
         self.dims = symbols.Names(program, names)
@@ -169,6 +175,8 @@ class Translator:
         )
         value.metadata_props[KIND] = kind
         value.metadata_props[TRAINABLE] = str(int(name in trainable))
+        if name in self.draws:
+            value.metadata_props[INITIAL] = self.draws[name].to_json()
         self.op.initializers[name] = value
         return value
 
@@ -379,4 +387,4 @@ def translate(
 ) -> ir.Model:
     """Structured ONNX from a program. `names` gives dynamic axes of inputs their names ({input: {axis: name}})."""
     origin = origin_of_module(model) if isinstance(model, torch.nn.Module) else origin_of_program(model)
-    return Translator(program, origin, names or {}).run()
+    return Translator(program, origin, names or {}, draws(model)).run()

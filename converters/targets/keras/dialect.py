@@ -20,6 +20,7 @@ from porter.converters.codegen.normal import Construct
 from porter.converters.codegen.printer import literal
 from porter.converters.codegen.unify import Template
 from porter.converters.numbers import shortest
+from porter.converters.targets.keras.fresh import SCALES
 from porter.converters.targets.keras.module import input_texts, module_text
 from porter.converters.targets.keras.padding import explicit_padding, padding_everywhere
 from porter.converters.targets.keras.sequential import layer_of
@@ -33,9 +34,8 @@ _POSITIONAL = {
     "GroupNormalization": 1, "RNN": 1, "TwoBias": 1, "bilinear": 1,
 }  # fmt: skip
 _MODULE = frozenset(
-    {"build", "create_variables", "draw", "find", "initialize", "load_weights", "symbolic_inputs", "FROZEN"}
+    {"build", "create_variables", "draw", "find", "initialize", "load_weights", "redraw", "symbolic_inputs", "FROZEN"}
 )
-_SCALES = ("weight", "gamma", "scale")
 _LOCALS = frozenset({"keras", "layers", "ops", "tf", "self", "training", "math", "load_file", "Path"}) | _MODULE
 
 
@@ -114,7 +114,7 @@ class KerasDialect:
         if not weight.trainable or weight.kind != "parameter":
             kwargs += [("initializer", Literal("zeros")), ("trainable", Literal(False))]
         elif weight.rank <= 1:  # scales and shifts, which Keras would draw at random
-            kwargs.append(("initializer", Literal("ones" if name in _SCALES else "zeros")))
+            kwargs.append(("initializer", Literal("ones" if name in SCALES else "zeros")))
         return Construct("self.add_weight", tuple(kwargs))
 
     def array(self, value: Any, dtype: ir.DataType) -> Expr | None:

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from porter.converters.codegen.module import Input, Module, docstring
 from porter.converters.codegen.nodes import Apply, Expr, Ref, walk
 from porter.converters.codegen.printer import literal
-from porter.converters.targets.keras.fresh import classes_of, initializer
+from porter.converters.targets.keras.fresh import classes_of, fresh
 
 _FIND_NUMBERED = '''
 def find(model, path):
@@ -132,12 +132,12 @@ def module_text(module: Module, frozen: tuple[str, ...], statistics: Collection[
     listed = [f"# Not trained by the source (requires_grad=False).\nFROZEN = {literal(fixed.frozen)}"]
     body = "\n\n\n".join([*(listed if fixed.frozen else []), *module.helpers, *classes])
     made = module.chain or (f"model = {module.root}()", create.format(model="model"))
-    drawn = initializer("\n".join([body, *made]))
+    drawn = fresh("\n".join([body, *made]), module.variables)
     functions = [
-        _build(made, drawn=bool(drawn), fixed=fixed.any),
+        _build(made, drawn=drawn.statements, fixed=fixed.any),
         *([_create(inputs, several=several)] if fixed.frozen else []),
         *([_inputs(inputs)] if several else []),
-        *([drawn] if drawn else []),
+        *drawn.functions,
         _LOAD_FIXED if fixed.any else _LOAD,
         _FIND_NUMBERED.format(added=classes_of(tuple(module.added))) if module.added else _FIND,
     ]
@@ -173,7 +173,7 @@ def _given(inputs: Sequence[InputSpec], *, several: bool) -> str:
     return "symbolic_inputs()" if len(inputs) > 1 else "*symbolic_inputs()"
 
 
-def _build(made: Sequence[str], *, drawn: bool, fixed: bool) -> str:
+def _build(made: Sequence[str], *, drawn: Sequence[str], fixed: bool) -> str:
     load = 'load_weights(model, Path(__file__).with_name("weights.safetensors")'
     lines = [
         "def build(weights=True):",
@@ -181,11 +181,11 @@ def _build(made: Sequence[str], *, drawn: bool, fixed: bool) -> str:
         *(f"    {line}" for line in made),
     ]
     if fixed:
-        lines += ["    if not weights:", "        initialize(model)"] if drawn else []
+        lines += ["    if not weights:", *(f"        {line}" for line in drawn)] if drawn else []
         lines += [f"    {load}, trained=weights)"]
     else:
         lines += ["    if weights:", f"        {load})"]
-        lines += ["    else:", "        initialize(model)"] if drawn else []
+        lines += ["    else:", *(f"        {line}" for line in drawn)] if drawn else []
     return "\n".join([*lines, "    return model"])
 
 

@@ -37,8 +37,8 @@ def resize_any_axes_by_computed_numbers(
         value if value is not None and value.shape != (0,) else None for value in (roi, scales, sizes)
     )
     return _along(
-        x, out, region, factors, lengths, axes, mode, coordinate_transformation_mode, nearest_mode, cubic_coeff_a, antialias,
-        exclude_outside, keep_aspect_ratio_policy, extrapolation_value,
+        x, out, region, factors, lengths, axes, mode, coordinate_transformation_mode, nearest_mode, cubic_coeff_a,
+        antialias, exclude_outside, keep_aspect_ratio_policy, extrapolation_value,
     )  # fmt: skip
 
 
