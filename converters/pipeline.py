@@ -27,7 +27,8 @@ from porter.converters.graph import layout, sizes
 from porter.converters.graph.canonical import canonicalize
 from porter.converters.graph.derived import find_weights
 from porter.converters.graph.nesting import everywhere, subgraphs
-from porter.converters.opset import MODULES, SCOPE, SOURCE
+from porter.converters.initial import Draw
+from porter.converters.opset import INITIAL, MODULES, SCOPE, SOURCE
 from porter.converters.problems import Problem
 from porter.converters.targets.table import Binding, CannotBind, Target
 from porter.errors import PorterError, UnsupportedError
@@ -98,6 +99,7 @@ def generate(
     signature = [(value, list(value.shape or [])) for value in (*model.graph.inputs, *model.graph.outputs)]
     interface = layout.assign(model, table.stance, table.habits, native=native)
     weights = find_weights(model.graph)
+    draws = _draws(model.graph)
     statements = _statements(model, table, weights, known_sizes)
     dialect = chosen.dialect_for(name)
     modules = json.loads(model.graph.metadata_props.get(MODULES, "{}"))
@@ -106,7 +108,13 @@ def generate(
     program = plan(context, call_tree(statements, root_class))
     doc = doc or f"{program.templates[-1].name}, ported by porter."
     shared = helpers.needed(f"{chosen.__name__}.helpers", program.templates)
-    return _assemble(program, dialect, shared, signature, interface, context.readers, doc)
+    return _assemble(program, dialect, shared, signature, interface, context.readers, draws, doc)
+
+
+def _draws(graph: ir.Graph) -> dict[str, Draw]:
+    """What parameters are drawn from, where that is known."""
+    told = {name: value.metadata_props.get(INITIAL) for name, value in graph.initializers.items()}
+    return {name: Draw.from_json(text) for name, text in told.items() if text is not None}
 
 
 def _run_idioms(model: ir.Model, table: Target) -> None:
@@ -243,6 +251,7 @@ def _assemble(
     signature: list,
     interface: layout.Interface,
     readers: Mapping[ir.Value, Sequence[Statement]],
+    draws: Mapping[str, Draw],
     doc: str,
 ) -> Generated:
     *_, root = program.templates
@@ -283,7 +292,7 @@ def _assemble(
     chain = writers.pop().chain("model", head) if head is not None else []
     classes = [writer.text() for writer in writers]
     added = added_in_chains(dialect, [d for template in program.templates for d in template.body.definitions.values()])
-    text = dialect.module_text(Module(doc, shared, classes, root.name, taken, kept, chain, sorted(added)))
+    text = dialect.module_text(Module(doc, shared, classes, root.name, taken, kept, draws, chain, sorted(added)))
     variables = {key(variable): variable.weight for variable in kept}
     modules = {path: ".".join(str(part) for part in attribute) for path, attribute in program.modules.items()}
     return Generated(

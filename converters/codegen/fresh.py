@@ -7,12 +7,15 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from porter.converters.codegen.body import Variable
-from porter.converters.codegen.module import key
+from porter.converters.codegen.module import Module, key
 from porter.converters.initial import Draw, Scaled, common, is_close
 
 # What a variable is drawn from in the source framework when the author says nothing, from the shapes of all variables
 # of its layer; None where nothing is known.
 Usual = Callable[[str, str, Mapping[str, tuple[int, ...]]], Draw | None]
+
+# The class of the layer that holds a variable, "" where it has none that could be asked for, and its attribute there.
+Place = Callable[[Variable], tuple[str, str]]
 
 
 @dataclass(frozen=True)
@@ -44,14 +47,22 @@ class _Held:
     usual: bool
 
 
-def plan(
-    variables: Sequence[Variable], usual: Usual, class_of: Callable[[Variable], str], *, channels_first: bool
-) -> Plan:
+@dataclass
+class Fresh:
+    """Functions to be written, and the statements that draw the weights of `model`."""
+
+    functions: list[str] = field(default_factory=list)
+    statements: list[str] = field(default_factory=list)
+
+
+def plan(module: Module, usual: Usual, place_of: Place, *, channels_first: bool) -> Plan:
     """What the author draws. Classes all of whose variables are drawn as usual are left out."""
     result = Plan()
-    for cls, layers in _layers(variables, class_of).items():
+    for cls, layers in _layers(module.variables, place_of).items():
         slots = dict.fromkeys(slot for layer in layers for slot in layer)
-        held = {slot: [one for layer in layers for one in _held(cls, slot, layer, usual)] for slot in slots}
+        held = {
+            slot: [one for layer in layers for one in _held(cls, slot, layer, usual, module.draws)] for slot in slots
+        }
         if all(one.usual for members in held.values() for one in members):
             continue
         rules = []
@@ -69,12 +80,12 @@ def plan(
     return result
 
 
-def _layers(variables: Sequence[Variable], class_of: Callable[[Variable], str]) -> dict[str, list[dict[str, Variable]]]:
-    """{class: the variables of each of its layers, by the last step of their slots}."""
+def _layers(variables: Sequence[Variable], place_of: Place) -> dict[str, list[dict[str, Variable]]]:
+    """{class: the variables of each of its layers}."""
     found: dict[tuple[str, str], dict[str, Variable]] = defaultdict(dict)
     for variable in variables:
-        owner, _, slot = key(variable).rpartition(".")
-        found[class_of(variable), owner][slot] = variable
+        cls, slot = place_of(variable)
+        found[cls, key(variable).removesuffix(slot)][slot] = variable
     classes: dict[str, list[dict[str, Variable]]] = defaultdict(list)
     for (cls, _), layer in found.items():
         if cls:
@@ -82,13 +93,14 @@ def _layers(variables: Sequence[Variable], class_of: Callable[[Variable], str]) 
     return classes
 
 
-def _held(cls: str, slot: str, layer: Mapping[str, Variable], usual: Usual) -> list[_Held]:
+def _held(cls: str, slot: str, layer: Mapping[str, Variable], usual: Usual, draws: Mapping[str, Draw]) -> list[_Held]:
     """The variable of a layer, if it has one and it is known what it is drawn from."""
-    if slot not in layer or layer[slot].weight.kind == "constant":
+    if slot not in layer or layer[slot].weight.kind != "parameter":
         return []
     weight = layer[slot].weight
     expected = usual(cls, slot, {name: one.weight.shape for name, one in layer.items()})
-    draw = weight.initial or expected
+    known = {draws.get(name) for name in weight.expr.sources()}
+    draw = (known.pop() if len(known) == 1 else None) or expected
     if draw is None:
         return []
     return [_Held(key(layer[slot]), weight.shape, draw, expected is not None and is_close(draw, expected))]

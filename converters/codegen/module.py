@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 
 import onnx_ir as ir
 
 from porter.converters.codegen.body import Variable
 from porter.converters.codegen.tree import Statement
+from porter.converters.initial import Draw
 
 
 @dataclass(frozen=True)
@@ -26,6 +27,7 @@ class Input:
 class Module:
     """The texts of helpers and classes, the root's class last, with what it takes and holds.
 
+    `draws` says what parameters of the source are drawn from, where that is known.
     `chain` are the statements that make `model` where it is a chain of layers and has no class; `added` are the classes
     of layers in chains that have no number there.
     """
@@ -36,6 +38,7 @@ class Module:
     root: str
     inputs: Sequence[Input]
     variables: Sequence[Variable]
+    draws: Mapping[str, Draw]
     chain: Sequence[str] = ()
     added: Sequence[str] = ()
 

@@ -10,7 +10,6 @@ import numpy as np
 import onnx_ir as ir
 
 from porter.converters import weights as wx
-from porter.converters.initial import Draw
 
 
 class Expr:
@@ -241,7 +240,6 @@ class Weight(Expr):
     kind: str = "parameter"
     trainable: bool = True
     constant: np.ndarray | None = field(default=None, compare=False)
-    initial: Draw | None = field(default=None, compare=False)
 
     @property
     def shape(self) -> tuple[int, ...]:

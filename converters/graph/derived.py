@@ -15,8 +15,7 @@ from porter.converters import weights as wx
 from porter.converters.codegen.nodes import Weight
 from porter.converters.graph.canonical import constant_of
 from porter.converters.graph.nesting import everywhere
-from porter.converters.initial import Draw
-from porter.converters.opset import INITIAL, KIND, TRAINABLE, TRAINING
+from porter.converters.opset import KIND, TRAINABLE, TRAINING
 from porter.errors import WeightsError
 
 
@@ -38,10 +37,7 @@ def _initializer(value: ir.Value) -> Weight:
     kind = value.metadata_props.get(KIND, "constant")
     constant = value.const_value.numpy() if kind == "constant" else None
     trainable = value.metadata_props.get(TRAINABLE, "0") == "1"
-    source = wx.source(value.name, value.const_value.shape.numpy())
-    drawn = value.metadata_props.get(INITIAL)
-    initial = Draw.from_json(drawn) if drawn is not None else None
-    return Weight(source, value.dtype, kind, trainable, constant, initial)
+    return Weight(wx.source(value.name, value.const_value.shape.numpy()), value.dtype, kind, trainable, constant)
 
 
 def _joint(parts: list[Weight | None], expr: wx.WeightExpr) -> Weight:
@@ -50,9 +46,7 @@ def _joint(parts: list[Weight | None], expr: wx.WeightExpr) -> Weight:
     same = all(part is not None and part.kind == first.kind for part in parts)
     constant = first.constant if len(expr.sources()) == 1 else None
     trainable = any(part is not None and part.trainable for part in parts)
-    alike = all(part is not None and part.initial == first.initial for part in parts)
-    initial = first.initial if alike else None
-    return Weight(expr, first.dtype, first.kind if same else "parameter", trainable, constant, initial)
+    return Weight(expr, first.dtype, first.kind if same else "parameter", trainable, constant)
 
 
 _STRUCTURAL = {"Transpose", "Reshape", "Unsqueeze", "Squeeze", "Slice", "Concat", "Identity", "Flatten", "Gather"}

@@ -29,18 +29,10 @@ def names() -> Iterator[str]:
 
 def golden(name: str) -> dict[str, str]:
     """{file name: text} of one golden folder, made anew."""
-    entry = catalog.find(name.removesuffix(FULL))
-    small = not name.endswith(FULL)
+    entry = name.removesuffix(FULL)
+    reference = f"zoo:{entry}{'' if name.endswith(FULL) else '@small'}"
     with tempfile.TemporaryDirectory() as folder:
-        port = porter.port(
-            entry.make(small=small),
-            entry.inputs(small=small),
-            to="keras",
-            out=Path(folder) / entry.name,
-            dynamic=entry.dynamic,
-            name=entry.name,
-            reference=f"zoo:{entry.name}{'@small' if small else ''}",
-        )
+        port = porter.port(reference, to="keras", out=Path(folder) / entry)
         source = port.source.replace(f" by porter {porter.__version__}.", " by porter.")
         return {"model.py": source, "port.json": json.dumps(_settled(port.manifest), indent=1) + "\n"}
 

@@ -13,11 +13,12 @@ from porter.converters.frontends.builder import Builder
 from porter.converters.frontends.keras import internals, table
 from porter.converters.frontends.keras.dims import Dim
 from porter.converters.frontends.keras.dtypes import from_keras
+from porter.converters.frontends.keras.initial import draws
 from porter.converters.frontends.keras.modules import describe
 from porter.converters.frontends.keras.paths import camel, layer_paths, variable_names
 from porter.converters.frontends.keras.symbolic import Size
 from porter.converters.frontends.keras.trace import Call, Tensor, Trace
-from porter.converters.opset import HOLDS, KIND, MODULES, OPSET, ORIGIN, SCOPE, SIZE, SOURCE, TRAINABLE
+from porter.converters.opset import HOLDS, INITIAL, KIND, MODULES, OPSET, ORIGIN, SCOPE, SIZE, SOURCE, TRAINABLE
 from porter.errors import ExportError, UnsupportedError
 
 
@@ -43,6 +44,7 @@ class Translator:
         self.variables = variable_names(model)
         self.layers = {"": model, **layer_paths(model)}
         self.trained = internals.trained_by_nature(model)
+        self.draws = draws(model)
 
     def run(self) -> ir.Model:
         self._refuse_missing()
@@ -123,6 +125,8 @@ class Translator:
         value = ir.Value(name=name, shape=shape, type=ir.TensorType(dtype), const_value=tensor)
         value.metadata_props[KIND] = "parameter" if id(variable) in self.trained else "buffer"
         value.metadata_props[TRAINABLE] = str(int(variable.trainable))
+        if id(variable) in self.draws:
+            value.metadata_props[INITIAL] = self.draws[id(variable)].to_json()
         self.op.initializers[name] = value
         return value
 

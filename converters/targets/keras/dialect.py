@@ -214,7 +214,7 @@ class KerasDialect:
         return lines
 
     def module_text(self, module: Module) -> str:
-        return module_text(module, frozen_paths(module.variables, self.statistics), self.statistics)
+        return module_text(module, frozen_paths(module.variables, self.statistics), self.statistics, self.qualified)
 
 
 def _counted(value: np.ndarray, dtype: ir.DataType) -> Expr | None:

@@ -9,11 +9,11 @@ from __future__ import annotations
 
 import math
 import re
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Callable, Mapping, Sequence
 
 from porter.converters.codegen.body import Variable
-from porter.converters.codegen.fresh import Plan, Rule, plan
+from porter.converters.codegen.fresh import Fresh, Plan, Rule, plan
+from porter.converters.codegen.module import Module
 from porter.converters.codegen.printer import literal
 from porter.converters.initial import Draw, Scaled
 from porter.converters.numbers import shortest
@@ -26,22 +26,17 @@ _KERNELS = ("Dense", "Conv1D", "Conv2D", "Conv3D", "Conv1DTranspose", "Conv2DTra
 _DEPTHWISE = ("DepthwiseConv1D", "DepthwiseConv2D")
 
 
-@dataclass
-class Fresh:
-    """Functions to be written, and the statements that draw the weights of `model`."""
+def fresh(source: str, module: Module, qualified: Callable[[str], str]) -> Fresh:
+    """How the weights of the layers in the source of the classes are drawn; nothing where Keras does it that way.
 
-    functions: list[str] = field(default_factory=list)
-    statements: list[str] = field(default_factory=list)
-
-
-def fresh(source: str, variables: Sequence[Variable]) -> Fresh:
-    """How the weights of the layers in the source of the classes are drawn; nothing where Keras does it that way."""
+    `qualified` gives a class's name as the source has it.
+    """
     drawn = set(re.findall(r"\blayers\.(\w+)\(", source))
     cells = tuple(
         f"{cell}Cell" for cell in _CELLS if cell in drawn or f"TwoBias{cell}(" in source or f"{cell}Cell" in drawn
     )
-    own = plan(variables, _usual, lambda variable: _class_of(variable, cells), channels_first=False)
-    branches = [*_usual_branches(drawn, cells, set(own.rules)), *_own_branches(own)]
+    own = plan(module, _usual, lambda variable: _place(variable, cells), channels_first=False)
+    branches = [*_usual_branches(drawn, cells, set(own.rules)), *_own_branches(own, qualified)]
     result = Fresh()
     if branches:
         says = f"PyTorch does: {_kinds(drawn, cells)}" if not own.rules else "the source does"
@@ -132,11 +127,12 @@ def _kinds(drawn: set[str], cells: tuple[str, ...]) -> str:
     return ", ".join(kinds)
 
 
-def _class_of(variable: Variable, cells: tuple[str, ...]) -> str:
-    """The layer class that holds a variable, of recurrent layers the cell's; "" where that is not known."""
-    if ".cell." in f".{variable.slot}":
-        return cells[0] if len(cells) == 1 else ""
-    return variable.cls
+def _place(variable: Variable, cells: tuple[str, ...]) -> tuple[str, str]:
+    """The layer class that holds a variable, of recurrent layers the cell's, and the attribute there."""
+    _, cell, slot = variable.slot.rpartition("cell.")
+    if cell:
+        return (cells[0] if len(cells) == 1 else ""), slot
+    return variable.cls, variable.slot or str(variable.path[-1])
 
 
 def _usual(cls: str, slot: str, shapes: Mapping[str, tuple[int, ...]]) -> Draw | None:
@@ -159,26 +155,20 @@ def _uniform(bound: float) -> Draw:
 # ---- as the author draws ----
 
 
-def _own_branches(own: Plan) -> list[tuple[str, list[str]]]:
+def _own_branches(own: Plan, qualified: Callable[[str], str]) -> list[tuple[str, list[str]]]:
     branches = []
     for cls, rules in own.rules.items():
         body = [line for rule in rules if not (rule.usual and _by_itself(cls)) for line in _redrawn(cls, rule)]
         if any("bound" in line for line in body):
             body.insert(0, f"bound = {_bound(cls)}")
         if body:
-            branches.append((f"layers.{cls}" if _is_keras(cls) else cls, body))
+            branches.append((qualified(cls), body))
     return branches
 
 
 def _by_itself(cls: str) -> bool:
     """Whether Keras draws as PyTorch does: zeros and ones."""
     return not (cls.endswith("Cell") or cls in (*_KERNELS, *_DEPTHWISE, "Embedding"))
-
-
-def _is_keras(cls: str) -> bool:
-    from keras import layers
-
-    return hasattr(layers, cls)
 
 
 def _redrawn(cls: str, rule: Rule) -> list[str]:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Collection, Sequence
+from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass
 
 from porter.converters.codegen.module import Input, Module, docstring
@@ -114,7 +114,9 @@ def _is(expr: Expr, given: Input) -> bool:
     return isinstance(expr, Ref) and expr.value is given.value
 
 
-def module_text(module: Module, frozen: tuple[str, ...], statistics: Collection[str]) -> str:
+def module_text(
+    module: Module, frozen: tuple[str, ...], statistics: Collection[str], qualified: Callable[[str], str]
+) -> str:
     """The whole module, not yet formatted; `frozen` are the attribute paths of what the source froze."""
     inputs = [_taken(given) for given in module.inputs]
     fixed = Fixed(frozen, any(not v.weight.trainable and v.slot not in statistics for v in module.variables))
@@ -132,7 +134,7 @@ def module_text(module: Module, frozen: tuple[str, ...], statistics: Collection[
     listed = [f"# Not trained by the source (requires_grad=False).\nFROZEN = {literal(fixed.frozen)}"]
     body = "\n\n\n".join([*(listed if fixed.frozen else []), *module.helpers, *classes])
     made = module.chain or (f"model = {module.root}()", create.format(model="model"))
-    drawn = fresh("\n".join([body, *made]), module.variables)
+    drawn = fresh("\n".join([body, *made]), module, qualified)
     functions = [
         _build(made, drawn=drawn.statements, fixed=fixed.any),
         *([_create(inputs, several=several)] if fixed.frozen else []),

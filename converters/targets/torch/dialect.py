@@ -19,6 +19,7 @@ from porter.converters.codegen.nodes import Binary, Call, Expr, Literal, Verbati
 from porter.converters.codegen.normal import Construct
 from porter.converters.codegen.unify import Template
 from porter.converters.numbers import shortest
+from porter.converters.targets.torch.fresh import SCALES
 from porter.converters.targets.torch.module import module_text
 from porter.converters.targets.torch.permute import permutation, permuted
 from porter.converters.targets.torch.sequential import layer_of
@@ -33,8 +34,9 @@ _POSITIONAL = {
     "nn.Threshold": 2, "nn.Hardtanh": 2, "nn.Softshrink": 1, "nn.Hardshrink": 1, "nn.Flatten": 1, "nn.Unflatten": 2,
     "nn.Parameter": 1, "self.register_buffer": 2, "Gated": 2, "Plain": 2,
 }  # fmt: skip
-_LOCALS = frozenset({"torch", "nn", "F", "self", "math", "load_file", "Path", "build"})
-_SCALES = ("weight", "gamma", "scale")
+_LOCALS = frozenset(
+    {"torch", "nn", "F", "self", "math", "load_file", "Path", "build", "initialize", "variance_scaling_"}
+)
 _CREATING = {"dtype": None, "device": None}
 # Functions that do not say what they take.
 _KNOWN: dict[str, dict[str, Any]] = {
@@ -202,7 +204,7 @@ def _empty(func: str, weight: Weight) -> Expr:
 def _fresh(name: str, weight: Weight) -> Expr:
     """A parameter that nothing has trained yet: scales are one, shifts zero, all others small and random."""
     if sum(size != 1 for size in weight.shape) <= 1:
-        return _empty("torch.ones" if name in _SCALES else "torch.zeros", weight)
+        return _empty("torch.ones" if name in SCALES else "torch.zeros", weight)
     return Binary("*", Literal(0.02), _empty("torch.randn", weight))
 
 

@@ -93,11 +93,13 @@ def build(weights=True):
 
 
 def initialize(layer):
-    """Draw weights as PyTorch does: kernels and biases within ±1/√fan_in."""
+    """Draw weights as the source does."""
     if isinstance(layer, layers.DepthwiseConv2D):
         draw(layer, math.prod(layer.kernel.shape[:-2]) ** -0.5)
     elif isinstance(layer, (layers.Dense, layers.Conv2D)):
         draw(layer, math.prod(layer.kernel.shape[:-1]) ** -0.5)
+    elif isinstance(layer, GRN):
+        redraw(layer.gamma, keras.initializers.Zeros())
     within = getattr(layer, "layers", None) or [part for name, part in vars(layer).items() if name[0] != "_"]
     for part in keras.tree.flatten(within):
         if isinstance(part, layers.Layer):
@@ -107,6 +109,10 @@ def initialize(layer):
 def draw(layer, bound):
     for variable in layer.weights:
         variable.assign(keras.random.uniform(variable.shape, -bound, bound))
+
+
+def redraw(variable, initializer):
+    variable.assign(initializer(variable.shape, variable.dtype))
 
 
 def load_weights(model, path):

@@ -64,15 +64,21 @@ def build(weights=True):
 
 
 def initialize(layer):
-    """Draw weights as PyTorch does: kernels and biases within ±1/√fan_in."""
+    """Draw weights as the source does."""
     if isinstance(layer, layers.Conv1D):
         bound = math.prod(layer.kernel.shape[:-1]) ** -0.5
         for variable in layer.weights:
             variable.assign(keras.random.uniform(variable.shape, -bound, bound))
+    elif isinstance(layer, SpectralConv1d):
+        redraw(layer.weight, keras.initializers.RandomNormal(stddev=0.33333333))
     within = getattr(layer, "layers", None) or [part for name, part in vars(layer).items() if name[0] != "_"]
     for part in keras.tree.flatten(within):
         if isinstance(part, layers.Layer):
             initialize(part)
+
+
+def redraw(variable, initializer):
+    variable.assign(initializer(variable.shape, variable.dtype))
 
 
 def load_weights(model, path):

@@ -64,13 +64,15 @@ def symbolic_inputs():
 
 
 def initialize(layer):
-    """Draw weights as PyTorch does: kernels and biases within ±1/√fan_in, recurrent ±1/√units, normal embeddings."""
+    """Draw weights as the source does."""
     if isinstance(layer, layers.Embedding):
         layer.embeddings.assign(keras.random.normal(layer.embeddings.shape))
     elif isinstance(layer, layers.GRUCell):
         draw(layer, layer.units**-0.5)
     elif isinstance(layer, layers.Dense):
         draw(layer, math.prod(layer.kernel.shape[:-1]) ** -0.5)
+    elif isinstance(layer, GRULanguageModel):
+        redraw(layer.head_bias, keras.initializers.RandomUniform(-0.28867513, 0.28867513))
     within = getattr(layer, "layers", None) or [part for name, part in vars(layer).items() if name[0] != "_"]
     for part in keras.tree.flatten(within):
         if isinstance(part, layers.Layer):
@@ -80,6 +82,10 @@ def initialize(layer):
 def draw(layer, bound):
     for variable in layer.weights:
         variable.assign(keras.random.uniform(variable.shape, -bound, bound))
+
+
+def redraw(variable, initializer):
+    variable.assign(initializer(variable.shape, variable.dtype))
 
 
 def load_weights(model, path):

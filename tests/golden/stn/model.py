@@ -129,6 +129,7 @@ def build(weights=True):
         load_weights(model, Path(__file__).with_name("weights.safetensors"))
     else:
         initialize(model)
+        redraw(find(model, "transformer.fc_loc.2.kernel"), keras.initializers.RandomUniform(-0.01767767, 0.01767767))
     return model
 
 
@@ -142,6 +143,10 @@ def initialize(layer):
     for part in keras.tree.flatten(within):
         if isinstance(part, layers.Layer):
             initialize(part)
+
+
+def redraw(variable, initializer):
+    variable.assign(initializer(variable.shape, variable.dtype))
 
 
 def load_weights(model, path):

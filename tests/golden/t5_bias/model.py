@@ -113,6 +113,8 @@ def build(weights=True):
         load_weights(model, Path(__file__).with_name("weights.safetensors"))
     else:
         initialize(model)
+        for path in ("blocks.0.attention.q.kernel", "blocks.1.attention.q.kernel"):
+            redraw(find(model, path), keras.initializers.RandomUniform(-0.10910895, 0.10910895))
     return model
 
 
@@ -133,6 +135,10 @@ def initialize(layer):
     for part in keras.tree.flatten(within):
         if isinstance(part, layers.Layer):
             initialize(part)
+
+
+def redraw(variable, initializer):
+    variable.assign(initializer(variable.shape, variable.dtype))
 
 
 def load_weights(model, path):

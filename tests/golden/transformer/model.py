@@ -133,6 +133,7 @@ def build(weights=True):
     model(symbolic_inputs())
     if not weights:
         initialize(model)
+        redraw(find(model, "generator.kernel"), keras.initializers.RandomUniform(-0.28867513, 0.28867513))
     load_weights(model, Path(__file__).with_name("weights.safetensors"), trained=weights)
     return model
 
@@ -143,17 +144,26 @@ def symbolic_inputs():
 
 
 def initialize(layer):
-    """Draw weights as PyTorch does: kernels and biases within ±1/√fan_in, normal embeddings."""
+    """Draw weights as the source does."""
     if isinstance(layer, layers.Embedding):
         layer.embeddings.assign(keras.random.normal(layer.embeddings.shape))
     elif isinstance(layer, layers.Dense):
         bound = math.prod(layer.kernel.shape[:-1]) ** -0.5
-        for variable in layer.weights:
-            variable.assign(keras.random.uniform(variable.shape, -bound, bound))
+        redraw(layer.kernel, keras.initializers.GlorotUniform())
+        redraw(layer.bias, keras.initializers.RandomUniform(-bound, bound))
+    elif isinstance(layer, layers.MultiHeadAttention):
+        redraw(layer.query_dense.kernel, keras.initializers.LecunUniform())
+        redraw(layer.key_dense.kernel, keras.initializers.LecunUniform())
+        redraw(layer.value_dense.kernel, keras.initializers.LecunUniform())
+        redraw(layer.output_dense.kernel, keras.initializers.LecunUniform())
     within = getattr(layer, "layers", None) or [part for name, part in vars(layer).items() if name[0] != "_"]
     for part in keras.tree.flatten(within):
         if isinstance(part, layers.Layer):
             initialize(part)
+
+
+def redraw(variable, initializer):
+    variable.assign(initializer(variable.shape, variable.dtype))
 
 
 def load_weights(model, path, trained=True):
