@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import json
 import subprocess
 from collections import Counter, defaultdict
@@ -106,9 +107,26 @@ def generate(
     root_class = modules.get("", {}).get("class") or model.graph.name or "Model"
     context = Context(dialect, weights, modules, model.graph, _readers(statements))
     program = plan(context, call_tree(statements, root_class))
+    _refuse_torn(program)
     doc = doc or f"{program.templates[-1].name}, ported by porter."
     shared = helpers.needed(f"{chosen.__name__}.helpers", program.templates)
     return _assemble(program, dialect, shared, signature, interface, context.readers, draws, doc)
+
+
+def _refuse_torn(program: Program) -> None:
+    """Training would tear a parameter apart whose elements were in two variables."""
+    held: dict[str, list[tuple[tuple[tuple[int, int], ...], str]]] = defaultdict(list)
+    for variable in program.variables:
+        if variable.weight.trainable:
+            for source in variable.weight.expr.leaves():
+                held[source.name].append((source.box, key(variable)))
+    for name, boxes in held.items():
+        for (box, one), (other, two) in itertools.combinations(boxes, 2):
+            if all(a[0] < b[1] and b[0] < a[1] for a, b in zip(box, other, strict=True)):
+                raise UnsupportedError(
+                    f"the parameter {name} would become two variables, {one} and {two}, for layers that store it in "
+                    f"different ways; let one module hold it and call that one"
+                )
 
 
 def _draws(graph: ir.Graph) -> dict[str, Draw]:

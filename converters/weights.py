@@ -33,9 +33,13 @@ class WeightExpr:
         """Write `value`, an array of this expression's shape, into the `sources` that it came from."""
         raise NotImplementedError
 
+    def leaves(self) -> list[Source]:
+        """The boxes of source tensors that it is made of."""
+        raise NotImplementedError
+
     def sources(self) -> dict[str, Shape]:
         """The source tensors that occur, with their shapes."""
-        raise NotImplementedError
+        return {leaf.name: leaf.full for leaf in self.leaves()}
 
     def to_json(self) -> Any:
         """A JSON form that `from_json` reads."""
@@ -71,8 +75,8 @@ class Source(WeightExpr):
             sources[self.name] = np.zeros(self.full, value.dtype)
         sources[self.name][tuple(slice(*bounds) for bounds in self.box)] = value
 
-    def sources(self) -> dict[str, Shape]:
-        return {self.name: self.full}
+    def leaves(self) -> list[Source]:
+        return [self]
 
     def to_json(self) -> Any:
         found: dict[str, Any] = {"source": self.name, "shape": list(self.full)}
@@ -92,8 +96,8 @@ class Transpose(WeightExpr):
     def restore(self, value: np.ndarray, sources: dict[str, np.ndarray]) -> None:
         self.inner.restore(value.transpose(np.argsort(self.perm)), sources)
 
-    def sources(self) -> dict[str, Shape]:
-        return self.inner.sources()
+    def leaves(self) -> list[Source]:
+        return self.inner.leaves()
 
     def to_json(self) -> Any:
         return {"transpose": self.inner.to_json(), "perm": list(self.perm)}
@@ -109,8 +113,8 @@ class Reshape(WeightExpr):
     def restore(self, value: np.ndarray, sources: dict[str, np.ndarray]) -> None:
         self.inner.restore(value.reshape(self.inner.shape), sources)
 
-    def sources(self) -> dict[str, Shape]:
-        return self.inner.sources()
+    def leaves(self) -> list[Source]:
+        return self.inner.leaves()
 
     def to_json(self) -> Any:
         return {"reshape": self.inner.to_json(), "shape": list(self.shape)}
@@ -129,8 +133,8 @@ class Concat(WeightExpr):
         for part, piece in zip(self.parts, np.split(value, stops, axis=self.axis), strict=True):
             part.restore(piece, sources)
 
-    def sources(self) -> dict[str, Shape]:
-        return {name: shape for part in self.parts for name, shape in part.sources().items()}
+    def leaves(self) -> list[Source]:
+        return [leaf for part in self.parts for leaf in part.leaves()]
 
     def to_json(self) -> Any:
         return {"concat": [part.to_json() for part in self.parts], "axis": self.axis}
@@ -147,8 +151,8 @@ class Flip(WeightExpr):
     def restore(self, value: np.ndarray, sources: dict[str, np.ndarray]) -> None:
         self.inner.restore(np.flip(value, self.axes), sources)
 
-    def sources(self) -> dict[str, Shape]:
-        return self.inner.sources()
+    def leaves(self) -> list[Source]:
+        return self.inner.leaves()
 
     def to_json(self) -> Any:
         return {"flip": self.inner.to_json(), "axes": list(self.axes)}

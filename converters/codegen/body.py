@@ -226,18 +226,25 @@ class BodyBuilder:
         """A module path as an attribute of this class: numbers index lists of like children."""
         rest = path[len(self.call.path) :].lstrip(".") if self.call.path else path
         parts = rest.split(".") if rest else []
-        return self._attribute(parts)
+        return self._attribute(parts, self.call.path)
 
-    def _attribute(self, parts: list[str]) -> Path:
+    def _attribute(self, parts: list[str], base: str) -> Path:
+        """The attribute path from module `base`: through the classes on the way, the rest is one name."""
         reserved = self.context.dialect.reserved
         if not parts:
             return ()
-        full = [self.call.path, *parts] if self.call.path else parts
-        if len(parts) == 2 and parts[1].isdigit() and self._is_list(".".join(full[:-1])):
+        if len(parts) == 1 and parts[0].isdigit() and base != self.call.path:
+            added = self.context.dialect.added
+            if any(isinstance(part, Construct) and part.cls in added for part in walk(self.context.constructs[base])):
+                raise UnsupportedError(f"{base} is in the hands of several modules, and has layers that pad")
+            return (parts[0],)
+        lead = f"{base}." if base else ""
+        steps = [lead + ".".join(parts[:count]) for count in range(len(parts))]
+        for count in range(1, len(parts)):
+            if steps[count] in self.context.constructs and steps[count] not in self.context.inlined:
+                return (*self._attribute(parts[:count], base), *self._attribute(parts[count:], steps[count]))
+        if len(parts) == 2 and parts[1].isdigit() and self._is_list(steps[1]):
             return (identifier(parts[0], reserved), int(parts[1]))
-        first = ".".join(full[:2] if self.call.path else full[:1])
-        if len(parts) > 1 and first not in self.context.inlined and first in self.context.constructs:
-            return (identifier(parts[0], reserved), *parts[1:])
         return (identifier("_".join(parts), reserved),)
 
     def _is_list(self, path: str) -> bool:
@@ -339,6 +346,10 @@ class BodyBuilder:
         held = self.context.held.get(key)
         if held is None:
             path = constant_path(self.context, self.call.path, name) if weight.kind == "constant" else name
+            if within(path.rpartition(".")[0], self.call.path) and len(self.relative(path)) > 1:
+                # The class of the module that owns it does not read it, and so does not have it.
+                lead = f"{self.call.path}." if self.call.path else ""
+                path = lead + path.removeprefix(lead).replace(".", "_")
             self.context.held[key] = held = (path, "", expr)
         path, slot, stored = held
         if not within(path.rpartition(".")[0], self.call.path):

@@ -61,6 +61,9 @@ class Dialect(Protocol):
     def size(self, value: str, axis: int) -> str:
         """One size of a value."""
 
+    def chain_item(self, number: str) -> str:
+        """What follows a chain of layers to name one of them."""
+
     def chain(self, steps: Steps) -> str:
         """A chain of layers as the target's own Sequential."""
 

@@ -174,7 +174,10 @@ class Printer:
         assert isinstance(first, str)
         text = singular(first[1:]) if first.startswith("@") else f"self.{first}"
         for part in path[1:]:
-            text += f"[{part}]" if isinstance(part, int) or str(part).isdigit() else f".{part}"
+            if isinstance(part, int):
+                text += f"[{part}]"
+            else:
+                text += self.dialect.chain_item(part) if part.isdigit() else f".{part}"
         return text
 
     def _invoke(self, expr: Invoke) -> str:

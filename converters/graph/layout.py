@@ -142,7 +142,7 @@ class LayoutPass:
         if stored.order == order:
             return stored.value
         perm = [stored.order.index(axis) for axis in order]
-        converted = self.insert("Transpose", stored.value, order, user, attributes={"perm": perm})
+        converted = self.insert("Transpose", stored.value, tuple(perm), user, attributes={"perm": perm})
         self.also_named(converted, value)
         return converted
 

@@ -60,13 +60,13 @@ def _reshape(run: LayoutPass, node: ir.Node) -> bool:
         len(after) == 2
         and before[:1] == after[:1]
         and all(isinstance(d, int) for d in before[1:])
+        and stored.order[0] == 0
         and absorbed(run, out)
     ):
         node.replace_input_with(0, stored.value)
         inner = tuple(axis - 1 for axis in stored.order if axis != 0)
-        if stored.order[0] == 0:
-            run.set(out, identity(2), features=(tuple(int(d) for d in before[1:]), inner))
-            return True
+        run.set(out, identity(2), features=(tuple(int(d) for d in before[1:]), inner))
+        return True
     run.fixed(node)
     return True
 
@@ -255,9 +255,13 @@ def _expand(run: LayoutPass, node: ir.Node) -> bool:
     value, out = node.inputs[0], node.outputs[0]
     assert value is not None
     stored = run.at(value)
-    if stored.order == identity(len(stored.order)) or run.rank(out) != len(stored.order):
+    rank = len(stored.order)
+    if stored.order == identity(rank) or run.rank(out) != rank:
         return False
+    sizes, order = node.inputs[1], run.constant(np.asarray(stored.order, dtype=np.int64))
+    assert sizes is not None
     node.replace_input_with(0, stored.value)
+    node.replace_input_with(1, run.insert("Gather", sizes, stored.order, node, {"axis": 0}, [order], [rank]))
     run.set(out, stored.order, native=stored.native)
     return True
 

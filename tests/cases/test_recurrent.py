@@ -56,10 +56,11 @@ def test_the_last_state_in_its_several_spellings(kind: Any) -> None:
     class Every(nn.Module):
         def __init__(self) -> None:
             super().__init__()
-            self.readers = nn.ModuleList(Last(layer, read) for read in spellings)
+            self.rnn = layer
+            self.heads = nn.ModuleList(nn.Linear(8, 3) for _ in spellings)
 
         def forward(self, x: torch.Tensor) -> list[torch.Tensor]:
-            return [reader(x) for reader in self.readers]
+            return [head(read(self.rnn(x))) for head, read in zip(self.heads, spellings, strict=True)]
 
     check_module(Every(), noise(2, 5, 3), others=[[noise(3, 4, 3)]], gradients=False)
 

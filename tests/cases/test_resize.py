@@ -9,7 +9,6 @@ import torch
 import torch.nn.functional as F
 from torch import nn
 
-from porter.errors import UnsupportedError
 from tests.cases.families import images
 from tests.converters.targets.keras.modules import Each, check_module, noise
 
@@ -84,12 +83,14 @@ def test_antialiasing_is_kept(mode: str) -> None:
     check_module(every, noise(2, 2, 12, 12), **STATIC)
 
 
-def test_antialiasing_with_aligned_corners_is_refused() -> None:
-    with pytest.raises(UnsupportedError, match="antialias=True with align_corners=True"):
-        check_module(
-            lambda x: F.interpolate(x, size=(5, 4), mode="bilinear", align_corners=True, antialias=True),
-            noise(1, 2, 8, 8),
-        )
+def test_antialiasing_with_aligned_corners() -> None:
+    """ONNX places no samples so: the weights are porter's own."""
+
+    def every(x: torch.Tensor) -> list[torch.Tensor]:
+        modes = ("bilinear", "bicubic")
+        return [F.interpolate(x, (5, 4), mode=mode, align_corners=True, antialias=True) for mode in modes]
+
+    check_module(every, noise(2, 2, 8, 8), others=[[noise(3, 2, 9, 6)]])
 
 
 @pytest.mark.parametrize("padding", ["zeros", "border", "reflection"])
@@ -114,7 +115,9 @@ def test_pixel_shuffles_keep_the_channel_order(channels: int) -> None:
         net = nn.Sequential(
             nn.PixelUnshuffle(factor), nn.Conv2d(square * channels, square * channels, 1), nn.PixelShuffle(factor)
         )
-        check_module(net, noise(2, channels, 4 * factor, 5 * factor), others=[[noise(1, channels, factor, factor)]])
+        check_module(
+            net, noise(2, channels, 4 * factor, 5 * factor), others=[[noise(1, channels, 4 * factor, 5 * factor)]]
+        )
 
 
 def test_pixels_of_a_range() -> None:

@@ -81,7 +81,7 @@ def test_products_are_products() -> None:
 
     check_module(every, noise(4, 4, 4), noise(4, 4, 4, seed=2))
     net = nn.Sequential(nn.Linear(6, 6), nn.Unflatten(-1, (2, 3)), nn.Linear(3, 2))
-    check_module(net, noise(1, 20, 6), others=[[noise(3, 7, 6)]])
+    check_module(net, noise(2, 20, 6), others=[[noise(1, 7, 6)]])
     check_module(
         nn.Bilinear(3, 4, 2), noise(2, 5, 3), noise(2, 5, 4, seed=2), others=[[noise(1, 2, 3), noise(1, 2, 4)]]
     )

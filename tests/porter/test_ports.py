@@ -18,7 +18,7 @@ from safetensors.numpy import load_file, save_file
 from torch import nn
 
 import porter
-from porter.errors import InputError
+from porter.errors import InputError, UnsupportedError
 from porter.zoo import catalog
 
 BACKENDS = ("jax", "torch")
@@ -339,3 +339,143 @@ def test_a_wrong_layer_behind_a_flattened_image_is_the_culprit(tmp_path: Path) -
     save_file(arrays, file)
     report = porter.verify(model, ported, inputs, draws=1)
     assert not report.passed and report.culprit.path == "fc1", report.culprit.line()
+
+
+@pytest.mark.parametrize("to", ["keras", "torch"])
+def test_one_tensor_as_two_examples_is_two_inputs(to: str, tmp_path: Path) -> None:
+    """torch.export sees one input where one object is given twice, and the port read one of them for both."""
+
+    class Difference(nn.Module):
+        def forward(self, x: torch.Tensor, y: torch.Tensor, more: list[torch.Tensor]) -> torch.Tensor:
+            return x - 2 * y + 3 * more[0]
+
+    x = torch.randn(2, 3)
+    port = porter.port(Difference(), (x, x, [x]), to=to, out=tmp_path / "port")
+    assert len(port.manifest["inputs"]) == 3
+    given = [torch.randn(2, 3) for _ in range(3)]
+    report = porter.verify(Difference(), port, (given[0], given[1], [given[2]]), draws=1)
+    assert report.passed, "\n".join(report.lines())
+
+
+class _Reader(nn.Module):
+    def __init__(self, inner: nn.Module) -> None:
+        super().__init__()
+        self.inner, self.head = inner, nn.Linear(6, 3)
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        return self.head(self.inner(x))
+
+
+class _Pair(nn.Module):
+    def __init__(self) -> None:
+        super().__init__()
+        self.a, self.b = nn.Linear(6, 6), nn.Linear(6, 6)
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        return self.a(x) * torch.relu(self.b(x))
+
+
+class _Several(nn.Module):
+    """One module in the hands of several others."""
+
+    def __init__(self, inner: nn.Module) -> None:
+        super().__init__()
+        self.readers = nn.ModuleList(_Reader(inner) for _ in range(3))
+        self.last = _Reader(inner)
+
+    def forward(self, x: torch.Tensor) -> list[torch.Tensor]:
+        return [reader(x) for reader in self.readers] + [self.last(x)]
+
+
+@pytest.mark.parametrize("to", ["keras", "torch"])
+@pytest.mark.parametrize(
+    "inner",
+    [
+        lambda: nn.Linear(6, 6),
+        _Pair,
+        lambda: nn.Sequential(nn.Linear(6, 5), nn.ReLU(), nn.Linear(5, 6)),
+        lambda: nn.Sequential(nn.Unflatten(1, (1, 6)), nn.Conv1d(1, 1, 3, padding=1), nn.ReLU(), nn.Flatten()),
+    ],
+)
+def test_a_module_that_several_others_hold_is_one(to: str, inner: Any, tmp_path: Path) -> None:
+    net, x = _Several(inner()), torch.randn(2, 6)
+    port = porter.port(net, (x,), to=to, out=tmp_path / "port")
+    report = porter.verify(net, port, (x,), draws=1)
+    assert report.passed, "\n".join(report.lines())
+    names = [name for entry in port.weight_map.values() for name in _names_in(entry["expression"])]
+    assert len(set(names)) == len(names) == len(dict(net.named_parameters()))
+
+
+def _names_in(expression: Any) -> set[str]:
+    if isinstance(expression, dict):
+        own = {expression["source"]} if "source" in expression else set()
+        return own.union(*(_names_in(value) for value in expression.values()))
+    return set().union(*map(_names_in, expression)) if isinstance(expression, list) else set()
+
+
+class _Sequences(nn.Module):
+    """A recurrent layer in two hands, whose bias Keras stores in another form than PyTorch."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        rnn = nn.GRU(6, 4, batch_first=True, bidirectional=True)
+        self.readers = nn.ModuleList(_RecurrentReader(rnn) for _ in range(2))
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        return self.readers[0](x) + self.readers[1](x.flip(1))
+
+
+class _RecurrentReader(nn.Module):
+    def __init__(self, rnn: nn.Module) -> None:
+        super().__init__()
+        self.rnn, self.head = rnn, nn.Linear(8, 2)
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        return self.head(self.rnn(x)[0][:, -1])
+
+
+def test_a_parameter_is_never_two_variables(tmp_path: Path) -> None:
+    with pytest.raises(UnsupportedError, match="would become two variables"):
+        porter.port(_Sequences(), (torch.randn(2, 5, 6),), out=tmp_path / "port")
+    assert not (tmp_path / "port").exists()
+
+
+def test_a_recurrent_layer_is_one_however_its_calls_are_read(tmp_path: Path) -> None:
+    """One call reads the sequence, another the states: the layer gives both to all."""
+
+    class Net(nn.Module):
+        def __init__(self) -> None:
+            super().__init__()
+            self.rnn = nn.LSTM(6, 4, batch_first=True)
+
+        def forward(self, x: torch.Tensor, y: torch.Tensor) -> torch.Tensor:
+            return self.rnn(x)[0] + self.rnn(y)[1][0].transpose(0, 1)
+
+    net, given = Net(), (torch.randn(2, 5, 6), torch.randn(2, 3, 6))
+    port = porter.port(net, given, out=tmp_path / "port")
+    report = porter.verify(net, port, given, draws=1)
+    assert report.passed, "\n".join(report.lines())
+    assert len({name.partition(".")[0] for name in port.weight_map}) == 1
+
+
+@pytest.mark.parametrize("to", ["keras", "torch"])
+def test_a_parameter_that_only_the_parent_reads(to: str, tmp_path: Path) -> None:
+    class Child(nn.Module):
+        def __init__(self) -> None:
+            super().__init__()
+            self.fc, self.gain = nn.Linear(4, 4), nn.Parameter(torch.randn(4))
+
+        def forward(self, x: torch.Tensor) -> torch.Tensor:
+            return self.fc(x)
+
+    class Parent(nn.Module):
+        def __init__(self) -> None:
+            super().__init__()
+            self.a, self.b = Child(), Child()
+
+        def forward(self, x: torch.Tensor) -> torch.Tensor:
+            return self.b(self.a(x) * self.a.gain) * self.b.gain
+
+    net, x = Parent(), torch.randn(2, 4)
+    report = porter.verify(net, porter.port(net, (x,), to=to, out=tmp_path / "port"), (x,), draws=1)
+    assert report.passed, "\n".join(report.lines())

@@ -17,6 +17,7 @@ from typing import Any
 import numpy as np
 import torch
 from torch.export import Dim, ExportedProgram
+from torch.nn.utils.rnn import PackedSequence
 from torch.utils import _pytree as pytree
 
 from porter.converters.frontends.torch.fixed_axes import fixed_axes
@@ -34,12 +35,25 @@ def as_tensors(inputs: Any) -> Any:
 
 def call_arguments(inputs: Any) -> tuple[tuple[Any, ...], dict[str, Any]]:
     """`(args, kwargs)` from a tuple of positional arguments or a dict of keyword arguments."""
-    inputs = as_tensors(inputs)
+    inputs = _apart(as_tensors(inputs))
     if isinstance(inputs, Mapping):
         return (), dict(inputs)
     if isinstance(inputs, Sequence):
         return tuple(inputs), {}
     return (inputs,), {}
+
+
+def _apart(inputs: Any) -> Any:
+    """Every tensor as an object of its own: torch.export takes one object that is given twice for one input."""
+    seen: set[int] = set()
+
+    def own(leaf: Any) -> Any:
+        if not isinstance(leaf, torch.Tensor) or id(leaf) not in seen:
+            seen.add(id(leaf))
+            return leaf
+        return leaf.clone()
+
+    return pytree.tree_map(own, inputs)
 
 
 def _auto(leaf: Any) -> Any:
@@ -200,7 +214,7 @@ def _explain(model: torch.nn.Module, args: tuple, kwargs: dict[str, Any], error:
             f"at {_line(own)}. Give inputs that the model accepts, with --input or --inputs."
         )
     text = str(error).strip().split("\n\n")[0]
-    return f"torch.export cannot trace {name}: {type(error).__name__}: {text}\nat {_line(error)}. {_remedy(str(error))}"
+    return f"torch.export cannot trace {name}: {type(error).__name__}: {text}\nat {_line(error)}. {_remedy(error)}"
 
 
 def _line(error: BaseException) -> str:
@@ -212,7 +226,16 @@ def _line(error: BaseException) -> str:
     return f"{frames[-1].filename}:{frames[-1].lineno}" if frames else "an unknown line"
 
 
-def _remedy(text: str) -> str:
+def _remedy(error: BaseException) -> str:
+    import traceback
+
+    text = str(error)
+    frames = [frame for frame, _ in traceback.walk_tb(error.__traceback__)]
+    if any(isinstance(value, PackedSequence) for frame in frames for value in frame.f_locals.values()):
+        return (
+            "torch.export has no pack_padded_sequence and pad_packed_sequence: run the recurrent layer over the padded "
+            "sequences and mask what lies behind their ends, or gather the states there."
+        )
     if "data-dependent" in text or "GuardOnDataDependent" in text:
         return (
             "A branch or size depends on the data: express it with torch.where or torch.cond, "

@@ -92,6 +92,9 @@ class KerasDialect:
     def size(self, value: str, axis: int) -> str:
         return f"ops.shape({value})[{axis}]"
 
+    def chain_item(self, number: str) -> str:
+        return f".layers[{number}]"
+
     def chain(self, steps: Steps) -> str:
         return f"keras.Sequential({steps.whole})"
 

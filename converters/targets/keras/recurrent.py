@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+import onnx_ir as ir
+
 from porter.converters.codegen.nodes import Expr, Ref, Weight, call, layer
+from porter.converters.opset import SCOPE
 from porter.converters.targets.keras import keras_op
 from porter.converters.targets.table import CannotBind
 from porter.converters.targets.types import Tensor
@@ -119,7 +123,7 @@ def _recurrent(
     for index in range(directions):
         prefix, weights = _cell(kind, w, r, b, index, biases)
         per_direction.append(weights)
-    wanted = [_used(out) for out in outs]
+    wanted = _wanted(outs)
     sequence, state = wanted[0], any(wanted[1:])
     only_last = directions == 1 and not sequence and wanted[1:] == [True] + [False] * (kind.states - 1)
     arguments = _given(
@@ -160,8 +164,23 @@ def _given(arguments: dict[str, Any]) -> dict[str, Any]:
     return {name: value for name, value in arguments.items() if _DEFAULTS.get(name) != value}
 
 
-def _used(out: Ref) -> bool:
-    return bool(out.value.uses()) or out.value.is_graph_output()
+def _wanted(outs: Sequence[Ref]) -> list[bool]:
+    """Which results any call of the module reads: a module that is called twice is one layer."""
+    node = outs[0].value.producer()
+    assert node is not None and node.graph is not None
+    path = _module(node)
+    calls = [node] if path is None else [other for other in node.graph if _module(other) == path]
+    together = zip(*(each.outputs for each in calls), strict=True)
+    return [any(value.uses() or value.is_graph_output() for value in values) for values in together]
+
+
+def _module(node: ir.Node) -> tuple[str, str, str] | None:
+    """The module and the layer in it that a recurrent node is a call of."""
+    scope = json.loads(node.metadata_props.get(SCOPE, "[]"))
+    if not scope or len(node.outputs) < 2:
+        return None
+    label = node.attributes.get("label")
+    return scope[-1][0], node.op_type, label.as_string() if label is not None else ""
 
 
 def _cell(

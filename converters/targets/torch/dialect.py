@@ -103,6 +103,9 @@ class TorchDialect:
     def size(self, value: str, axis: int) -> str:
         return f"{value}.shape[{axis}]"
 
+    def chain_item(self, number: str) -> str:
+        return f"[{number}]"
+
     def chain(self, steps: Steps) -> str:
         return f"nn.Sequential({', '.join(steps.items)})"
 

@@ -65,7 +65,7 @@ def div(op: Builder, x: Value, other: Value) -> Value:
     return op.Div(x, other)
 
 
-def _floor_division(op: Builder, x: Value, other: Value) -> Value:
+def floor_division(op: Builder, x: Value, other: Value) -> Value:
     """Towards minus infinity; ONNX divides integers towards zero."""
     if not _integral(op, x):
         return op.Floor(op.Div(x, other))
@@ -82,7 +82,7 @@ def div_mode(op: Builder, x: Value, other: Value, rounding_mode: str | None = No
             x, other = op.cast(x, ir.DataType.FLOAT), op.cast(other, ir.DataType.FLOAT)
         return op.Div(x, other)
     if rounding_mode == "floor":
-        return _floor_division(op, x, other)
+        return floor_division(op, x, other)
     if _integral(op, x):
         return op.Div(x, other)
     quotient = op.Div(x, other)
@@ -91,10 +91,10 @@ def div_mode(op: Builder, x: Value, other: Value, rounding_mode: str | None = No
 
 @aten("floor_divide", "floor_divide.Scalar", promoted=(0, 1))
 def floor_divide(op: Builder, x: Value, other: Value) -> Value:
-    return _floor_division(op, x, other)
+    return floor_division(op, x, other)
 
 
-@aten("remainder.Tensor", "remainder.Scalar", promoted=(0, 1))
+@aten("remainder.Tensor", "remainder.Scalar", "remainder.Scalar_Tensor", promoted=(0, 1))
 def remainder(op: Builder, x: Value, other: Value) -> Value:
     """Python's modulo: the sign of the divisor. ONNX allows that for integers only."""
     if _integral(op, x):

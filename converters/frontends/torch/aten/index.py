@@ -95,46 +95,6 @@ def take(op: Builder, x: Value, index: Value) -> Value:
     return op.Gather(op.Reshape(x, [-1]), index, axis=0)
 
 
-@aten("scatter.src")
-def scatter_src(op: Builder, x: Value, dim: int, index: Value, src: Value) -> Value:
-    return op.ScatterElements(x, index, src, axis=dim)
-
-
-@aten("scatter.value")
-def scatter_value(op: Builder, x: Value, dim: int, index: Value, value: float) -> Value:
-    return op.ScatterElements(x, index, op.Expand(op.constant(value, x), op.Shape(index)), axis=dim)
-
-
-@aten("scatter_add")
-def scatter_add(op: Builder, x: Value, dim: int, index: Value, src: Value) -> Value:
-    return op.ScatterElements(x, index, src, axis=dim, reduction="add")
-
-
-@aten("scatter.reduce", "scatter_reduce.two")
-def scatter_reduce(
-    op: Builder, x: Value, dim: int, index: Value, src: Value, reduce: str, include_self: bool = True
-) -> Value:
-    kinds = {"sum": "add", "add": "add", "prod": "mul", "multiply": "mul", "amax": "max", "amin": "min"}
-    if reduce not in kinds or not include_self:
-        raise UnsupportedError(f"scatter_reduce with reduce={reduce!r}, include_self={include_self}")
-    return op.ScatterElements(x, index, src, axis=dim, reduction=kinds[reduce])
-
-
-@aten("index_add")
-def index_add(op: Builder, x: Value, dim: int, index: Value, source: Value, alpha: float = 1) -> Value:
-    rank = len(x.shape)
-    dim %= rank
-    if alpha != 1:
-        source = op.Mul(source, op.constant(alpha, x))
-    if dim == 0:
-        return op.ScatterND(x, op.Unsqueeze(index, [1]), source, reduction="add")
-    perm = [dim, *(axis for axis in range(rank) if axis != dim)]
-    moved = op.ScatterND(
-        op.Transpose(x, perm=perm), op.Unsqueeze(index, [1]), op.Transpose(source, perm=perm), reduction="add"
-    )
-    return op.Transpose(moved, perm=[perm.index(axis) for axis in range(rank)])
-
-
 @aten("index.Tensor", "_unsafe_index.Tensor")
 def index_tensor(op: Builder, x: Value, indices: Sequence[Value | None]) -> Value:
     """Advanced indexing: indexed axes are brought to the front, read by GatherND, and put where torch puts them."""

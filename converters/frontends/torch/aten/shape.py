@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
+import numpy as np
 import onnx_ir as ir
 
 from porter.converters.frontends.builder import Builder
@@ -326,10 +327,16 @@ def diagonal(op: Builder, x: Value, offset: int = 0, dim1: int = 0, dim2: int = 
     dim1, dim2 = dim1 % rank, dim2 % rank
     perm = [axis for axis in range(rank) if axis not in (dim1, dim2)] + [dim1, dim2]
     moved = op.Transpose(x, perm=perm) if perm != list(range(rank)) else x
-    size = int((op.shape or [0])[-1])
-    rows = [[i - min(offset, 0), i + max(offset, 0)] for i in range(size)]
-    import numpy as np
-
-    flat = [row * int(x.shape[dim2]) + column for row, column in rows]
     joined = op.Reshape(moved, op.Concat(op.Shape(moved, start=0, end=rank - 2), op.vector([-1]), axis=0))
-    return op.Gather(joined, op.tensor(np.asarray(flat, dtype=np.int64)), axis=rank - 2)
+    length = (op.shape or [0])[-1]
+    if isinstance(length, int) and isinstance(x.shape[dim2], int):
+        width = int(x.shape[dim2])
+        flat = [(i - min(offset, 0)) * width + i + max(offset, 0) for i in range(length)]
+        return op.Gather(joined, op.tensor(np.asarray(flat, dtype=np.int64)), axis=rank - 2)
+    count = op.constant(length, ir.DataType.INT64) if isinstance(length, int) else op.size(length)
+    columns = op.Squeeze(op.Shape(moved, start=rank - 1, end=rank), [0])
+    one, zero = op.constant(1, ir.DataType.INT64), op.constant(0, ir.DataType.INT64)
+    along = op.Mul(op.Range(zero, count, one), op.Add(columns, one))
+    below, right = (op.constant(abs(bound), ir.DataType.INT64) for bound in (min(offset, 0), max(offset, 0)))
+    begin = op.Add(op.Mul(columns, below), right)
+    return op.Gather(joined, op.Add(along, begin), axis=rank - 2)

@@ -102,6 +102,8 @@ def _binary() -> list[Row]:
     return [
         *rows,
         row("floor_divide.Scalar", lambda x: aten.floor_divide.Scalar(x, -3), A, double=False),
+        row("remainder.Scalar_Tensor", lambda x: 7 % (x * 2 + 1), A, double=False),
+        row("remainder.Scalar_Tensor", lambda x: -7.5 % x, X),
         row("add.Tensor", lambda x, y: torch.add(x, y, alpha=2), X, Y),
         row("sub.Tensor", lambda x, y: torch.sub(x, y, alpha=-0.5), X, Y),
         row("add.Tensor", lambda x, y: x + y, flags(4), flags(4, seed=1)),

@@ -151,8 +151,23 @@ def _scattering() -> list[Row]:
     unique = torch.tensor([[0, 1, 2, 0, 1], [2, 0, 1, 1, 0]])
     rows = [
         row("scatter_reduce.two", lambda x, i, s, r=r: x.scatter_reduce(0, i, s, r), x, index, source)
-        for r in ("sum", "prod", "amax", "amin")
+        for r in ("sum", "prod", "amax", "amin", "mean")
     ]
+    rows += [
+        row(
+            "scatter_reduce.two",
+            lambda x, i, s, r=r: x.scatter_reduce(0, i, s, r, include_self=False),
+            x,
+            index,
+            source,
+        )
+        for r in ("sum", "prod", "amax", "amin", "mean")
+    ]
+    rows += [
+        row("scatter_reduce.two", lambda x, i, s, o=o: x.scatter_reduce(0, i, s, "mean", include_self=o),
+            ints(3, 5, low=-9, high=9), index, ints(2, 4, low=-9, high=9))
+        for o in (True, False)
+    ]  # fmt: skip
     return [
         *rows,
         row("scatter.reduce", lambda x, i, s: x.scatter(0, i, s, reduce="add"), x, index, source),
@@ -166,6 +181,11 @@ def _scattering() -> list[Row]:
         row("index_add", lambda x, i, s: x.index_add(1, i, s, alpha=2), x, PICK, floats(3, 4)),
         row("index_copy", lambda x, i, s: x.index_copy(1, i, s), x, torch.tensor([4, 0]), floats(3, 2)),
         row("index_fill.int_Scalar", lambda x, i: x.index_fill(1, i, 7), x, torch.tensor([4, 0])),
+        row("index_fill.int_Scalar", lambda x, i: x.index_fill(0, i, -2), floats(4, 3, 2), torch.tensor([2, 3])),
+        row("index_fill.int_Scalar", lambda x, i: x.index_fill(-1, i, 0.5), floats(4, 3, 2), torch.tensor([0])),
+        row("index_fill.int_Tensor", lambda x, i, v: x.index_fill(1, i, v), x, torch.tensor([1, 1]), torch.tensor(0.3)),
+        row("masked_scatter", lambda x, s: x.masked_scatter(x > 0, s), x, floats(5, 4, seed=1)),
+        row("masked_scatter", lambda x, m, s: x.masked_scatter(m, s), x, floats(5) > 0, floats(15, seed=1)),
         row("select_scatter", lambda x, s: x.select_scatter(s, 1, -2), x, floats(3)),
         row("slice_scatter", lambda x, s: x.slice_scatter(s, 1, 1, 5, 2), x, floats(3, 2)),
         row("index_put", lambda x, i, s: x.index_put((i,), s), x, torch.tensor([2, 0]), floats(2, 5)),
