@@ -17,7 +17,7 @@ from porter.converters.codegen.normal import Block, Construct, Local, Repeat
 from porter.converters.codegen.sequential import Chain, sequential_children
 from porter.converters.codegen.tree import Call
 from porter.converters.codegen.unify import Differ, Template, unify
-from porter.converters.library import is_library
+from porter.converters.library import is_chain, is_library
 from porter.errors import UnsupportedError
 
 # Library classes that are kept as classes although they have no submodules that are called.
@@ -147,7 +147,7 @@ class _Planner:
     # ---- one class ----
 
     def _group(self, cls: str, members: dict[str, list[Call]]) -> None:
-        if cls.endswith("container.Sequential") and cls.startswith("torch.nn"):
+        if is_chain(cls):
             for path in [path for path in members if path]:
                 self._sequential(path, members[path])
             members = {path: calls for path, calls in members.items() if not path}
@@ -246,7 +246,7 @@ class _Planner:
     def _own_sequential(self, node: Call) -> Body | None:
         """An instance of a class of the author's that only is a Sequential, as the list of its layers."""
         facts = self.context.modules.get(node.path, {})
-        if not str(facts.get("file", "")).endswith("torch/nn/modules/container.py"):
+        if not (facts.get("chain") or str(facts.get("file", "")).endswith("torch/nn/modules/container.py")):
             return None
         chain = sequential_children(self.context, node)
         if chain is None or (not node.path and not self._is_plain(chain, facts)):

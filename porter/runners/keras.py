@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import copy
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, nullcontext
 from pathlib import Path
 from typing import Any, Literal
 
@@ -68,16 +68,26 @@ class KerasRunner:
         self._forms: dict[Precision, Any] = {}
         self._functions: dict[Precision, Any] = {}
         self._weights: list[Array] | None = None
+        self._doubles = False  # whether the float64 form is the model itself, with other variables for a while
         self._output_names: list[str] = []
 
     @classmethod
     def from_model(cls, model: Any, **options: Any) -> KerasRunner:
         """Over a live model: itself in float32, a copy from its configuration in float64.
 
-        A model whose configuration does not rebuild it has no float64 form; `why_not("float64")` then says why.
+        A model whose configuration does not rebuild it computes in float64 itself, eagerly, while it is asked to.
         """
         runner = cls(lambda: model, **{"name": f"keras {type(model).__name__}", **options})
-        runner._build = lambda dtype: float64_copy(model) if dtype == "float64" else model
+
+        def form(dtype: Precision) -> Any:
+            if dtype == "float64":
+                try:
+                    return float64_copy(model)
+                except InconclusiveError:
+                    runner._doubles = True
+            return model
+
+        runner._build = form
         return runner
 
     @property
@@ -139,7 +149,7 @@ class KerasRunner:
         return self._forms[dtype]
 
     def _function(self, dtype: Precision, model: Any) -> Any:
-        if self._mode == "eager":
+        if self._mode == "eager" or (self._doubles and dtype == "float64"):
             return lambda *tensors: self._call(model, tensors)
         if dtype not in self._functions:
             import tensorflow as tf
@@ -152,8 +162,11 @@ class KerasRunner:
     @contextmanager
     def _ready(self, dtype: Precision) -> Iterator[Any]:
         """The model in `dtype`, with the perturbed weights in place while it is used."""
+        from porter.converters.frontends.keras.running import doubled
+
         model = self._form(dtype)
-        with keras_precision(dtype):
+        itself = doubled(model) if self._doubles and dtype == "float64" else nullcontext()
+        with keras_precision(dtype), itself:
             if self._weights is None:
                 yield model
                 return
@@ -184,8 +197,9 @@ def keras_call(input_names: Sequence[str | None] | None) -> Call:
         # A functional model takes one argument, structured like its inputs; any other model takes its call's.
         functional = isinstance(model, keras.Model) and hasattr(model, "_inputs_struct")
         mode = {"training": False} if getattr(model, "_call_has_training_arg", False) else {}
-        if isinstance(model, keras.Sequential):
-            return model(*tensors, **mode)  # its one argument is called `inputs`, whatever the input's name is
+        # The one input of a model without a call of its own is called `inputs` there, whatever its own name is.
+        if isinstance(model, keras.Sequential) or (functional and isinstance(model._inputs_struct, keras.KerasTensor)):
+            return model(*tensors, **mode)
         if input_names is None:
             return model(list(tensors), **mode) if functional and len(tensors) > 1 else model(*tensors, **mode)
         positional = [x for x, name in zip(tensors, input_names, strict=True) if name is None]

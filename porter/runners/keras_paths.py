@@ -39,6 +39,11 @@ def _walk(layer: Any, path: str, found: dict[str, Any], seen: set[int]) -> None:
 def _children(layer: Any) -> Iterator[tuple[str, Any]]:
     import keras
 
+    from porter.converters.frontends.keras.paths import has_names
+
+    if isinstance(layer, keras.Sequential) and has_names(layer):
+        yield from ((child.name.replace(".", "_"), child) for child in layer.layers)
+        return
     if isinstance(layer, keras.Sequential) or isinstance(vars(layer).get("layers"), list):
         for index, child in enumerate(numbered(layer.layers)):
             yield str(index), child
@@ -49,7 +54,7 @@ def _children(layer: Any) -> Iterator[tuple[str, Any]]:
     # A functional model's own layers have no attribute: they go by the name they were given.
     if isinstance(layer, keras.Model) and hasattr(layer, "_inputs_struct"):
         for child in layer.layers:
-            yield child.name, child
+            yield child.name.replace(".", "_"), child
 
 
 def _layers_in(step: str, value: Any) -> Iterator[tuple[str, Any]]:

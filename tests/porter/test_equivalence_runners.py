@@ -10,7 +10,7 @@ import pytest
 import torch
 from torch import nn
 
-from porter.errors import InconclusiveError, InputError
+from porter.errors import InputError
 from porter.runners.keras import KerasRunner
 from porter.runners.keras_paths import layer_paths
 from porter.runners.torch import TorchRunner
@@ -161,14 +161,24 @@ def test_a_sequential_model_takes_its_input_by_the_inputs_own_name() -> None:
     assert runner.run([np.ones((2, 4))])[0].shape == (2, 3)
 
 
-def test_model_without_a_float64_form_says_so() -> None:
+@pytest.mark.parametrize("mode", ["eager", "function"])
+def test_a_model_that_its_configuration_does_not_rebuild_computes_in_float64_itself(mode: str) -> None:
     model = Unbuildable(np.array([3, 2]))
     model(np.ones((1, 4), dtype=np.float32))
-    runner = KerasRunner.from_model(model)
-    assert runner.run([np.ones((1, 4))])[0].shape == (1, 2)
-    assert "no float64 form" in str(runner.why_not("float64"))
-    with pytest.raises(InconclusiveError, match="builds the model"):
-        runner.run([np.ones((1, 4))], "float64")
+    runner = KerasRunner.from_model(model, mode=mode)
+    x = np.random.default_rng(0).standard_normal((1, 4))
+    single = runner.run([x])[0]
+    (first, second), (b1, b2) = ([np.asarray(w, "float64") for w in model.get_weights()[part::2]] for part in (0, 1))
+    assert runner.why_not("float64") is None
+    for _ in range(2):  # its own variables come back in between
+        double = runner.run([x], "float64")[0]
+        assert double.dtype == np.float64
+        np.testing.assert_allclose(double, (x @ first + b1) @ second + b2, rtol=1e-14, atol=1e-15)
+        np.testing.assert_array_equal(runner.run([x])[0], single)
+    moved = runner.perturbed(np.random.default_rng(1)).run([x], "float64")[0]
+    assert 0 < np.abs(moved - double).max() < 1e-5
+    np.testing.assert_array_equal(runner.run([x], "float64")[0], double)
+    assert {v.dtype for v in model.variables} == {"float32"} and model.compute_dtype == "float32"
 
 
 def test_module_paths_and_outputs() -> None:

@@ -6,8 +6,10 @@ import inspect
 from collections.abc import Callable
 from typing import Any
 
+import keras
+
 from porter.converters.frontends.keras import internals
-from porter.converters.frontends.keras.paths import class_name, layer_paths
+from porter.converters.frontends.keras.paths import class_name, has_names, layer_paths, own_name
 from porter.converters.frontends.keras.trace import Signature
 
 
@@ -20,6 +22,8 @@ def describe(
     """
     layers = {"": model, **layer_paths(model)}
     modules = {path: _facts(layer) for path, layer in layers.items()}
+    if modules[""]["chain"]:
+        modules[""]["class"] = own_name(model)
     for path in layers:
         parent, step = _parent(path, modules)
         if path:
@@ -53,6 +57,7 @@ def _facts(layer: Any) -> dict[str, Any]:
     return {
         "class": class_name(layer),
         "name": layer.name,
+        "chain": isinstance(layer, keras.Sequential) and not has_names(layer),
         "children": [],
         "parameters": [name for name in inspect.signature(layer.call).parameters if name != "training"],
         "file": file,

@@ -2,15 +2,19 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
 from typing import Any
+
+# Names that Keras gives to models.
+_AUTOMATIC = re.compile(r"(functional|sequential|model)(_\d+)?")
 
 
 def layer_paths(model: Any) -> dict[str, Any]:
     """Every layer below `model` by path, such as `blocks.0.conv`.
 
-    Digits index lists and `Sequential.layers`; a functional model's layers go by name. A layer reachable by two paths
-    is listed under the first.
+    Digits index lists and the layers of a Sequential whose author named none; others go by name, as those of a
+    functional model do. A layer reachable by two paths is listed under the first.
     """
     from porter.converters.frontends.keras.internals import inner_names
 
@@ -33,8 +37,9 @@ def children(layer: Any, inner: frozenset[str]) -> Iterator[tuple[str, Any]]:
     import keras
 
     if isinstance(layer, keras.Sequential):
+        named = has_names(layer)
         for index, child in enumerate(layer.layers):
-            yield str(index), child
+            yield child.name.replace(".", "_") if named else str(index), child
         return
     attributes = {
         name: value for name, value in vars(layer).items() if name not in inner and not name.startswith("_self_")
@@ -47,6 +52,18 @@ def children(layer: Any, inner: frozenset[str]) -> Iterator[tuple[str, Any]]:
     if isinstance(layer, keras.Model) and hasattr(layer, "_inputs_struct"):
         for child in layer.layers:
             yield child.name.replace(".", "_"), child
+
+
+def has_names(model: Any) -> bool:
+    """Whether the author named every layer of a Sequential that has weights; Keras names the others by their class."""
+    weighted = [layer for layer in model.layers if layer.weights]
+    return bool(weighted) and not any(_is_automatic(layer) for layer in weighted)
+
+
+def _is_automatic(layer: Any) -> bool:
+    """Whether Keras made a layer's name: `conv2d`, `conv2d_1`."""
+    words = re.sub(r"([a-z])([A-Z])", r"\1_\2", re.sub(r"(.)([A-Z][a-z0-9]+)", r"\1_\2", type(layer).__name__)).lower()
+    return re.fullmatch(rf"{words}(_\d+)?", layer.name) is not None
 
 
 def _layers_in(step: str, value: Any) -> Iterator[tuple[str, Any]]:
@@ -71,12 +88,17 @@ def class_name(layer: Any) -> str:
 
     kind = type(layer)
     if kind.__module__.startswith("keras."):
-        if isinstance(layer, keras.Model) and not isinstance(layer, keras.Sequential):
-            return f"keras.models.{camel(layer.name)}"
+        if isinstance(layer, keras.Model) and not (isinstance(layer, keras.Sequential) and not has_names(layer)):
+            return own_name(layer)
         for package, prefix in ((keras.layers, "keras.layers"), (keras, "keras")):
             if getattr(package, kind.__name__, None) is kind:
                 return f"{prefix}.{kind.__name__}"
     return f"{kind.__module__}.{kind.__qualname__}"
+
+
+def own_name(model: Any) -> str:
+    """A class for a model that has none of its own, after the name that the author gave it."""
+    return f"keras.models.{'Model' if _AUTOMATIC.fullmatch(model.name) else camel(model.name)}"
 
 
 def camel(name: str) -> str:
