@@ -232,6 +232,8 @@ class _Planner:
             except UnsupportedError as error:
                 raise _Inline(path, str(error)) from error
         first = bodies[0]
+        if not first.inputs and path and not self.context.dialect.calls_without_inputs:
+            raise _Inline(path, "it is called without any tensor")
         if len(bodies) > 1:
             try:
                 template, _ = unify("_", bodies, self.context.dialect)

@@ -31,6 +31,7 @@ class Dialect(Protocol):
     appends: str  # its method that adds one layer
     added: frozenset[str]  # layers that a chain needs beside the source's own, and that have no number in it
     chains_freeze: bool  # whether a chain that is the whole model keeps what is frozen when it is saved
+    calls_without_inputs: bool  # whether a module may be called without any tensor
     stores_reshaped: bool  # whether a lone variable has the shape in which it is read rather than the source's
     statistics: frozenset[str]  # variables of layers that no gradient reaches in any case
     functions_as_layers: tuple[bool, ...]  # whether to write the author's modules without weights as layers, in order

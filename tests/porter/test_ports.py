@@ -479,3 +479,29 @@ def test_a_parameter_that_only_the_parent_reads(to: str, tmp_path: Path) -> None
     net, x = Parent(), torch.randn(2, 4)
     report = porter.verify(net, porter.port(net, (x,), to=to, out=tmp_path / "port"), (x,), draws=1)
     assert report.passed, "\n".join(report.lines())
+
+
+@pytest.mark.parametrize("to", ["keras", "torch"])
+def test_a_module_that_is_called_without_any_tensor(to: str, tmp_path: Path) -> None:
+    """The relative positions of a Swin transformer: Keras cannot call a layer that is given nothing."""
+
+    class Table(nn.Module):
+        def __init__(self) -> None:
+            super().__init__()
+            self.table = nn.Parameter(torch.randn(5, 2))
+            self.register_buffer("index", torch.tensor([[0, 1, 2], [1, 4, 3]]))
+
+        def forward(self) -> torch.Tensor:
+            return self.table[self.index.view(-1)].view(2, 3, 2).permute(2, 0, 1).unsqueeze(0)
+
+    class Net(nn.Module):
+        def __init__(self) -> None:
+            super().__init__()
+            self.positions = Table()
+
+        def forward(self, x: torch.Tensor) -> torch.Tensor:
+            return x + self.positions()
+
+    net, x = Net(), torch.randn(2, 2, 2, 3)
+    report = porter.verify(net, porter.port(net, (x,), to=to, out=tmp_path / "port"), (x,), draws=1)
+    assert report.passed, "\n".join(report.lines())

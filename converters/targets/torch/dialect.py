@@ -64,6 +64,7 @@ class TorchDialect:
     appends = "append"
     added: frozenset[str] = frozenset()
     chains_freeze = True
+    calls_without_inputs = True
     stores_reshaped = False
     statistics = frozenset({"running_mean", "running_var"})
     functions_as_layers: tuple[bool, ...] = (True,)

@@ -116,3 +116,13 @@ def test_dynamic_axes_that_do_not_exist() -> None:
         export(nn.Linear(3, 4), (floats(2, 3),), {"y": {0: "batch"}})
     with pytest.raises(InputError, match="dynamic axis 2 does not exist"):
         export(nn.Linear(3, 4), (floats(2, 3),), {"input": {2: "batch"}})
+
+
+def test_gathered_keywords_cannot_vary() -> None:
+    class Gathering(nn.Module):
+        def forward(self, **inputs: Tensor) -> Tensor:
+            return inputs["x"] + inputs["y"]
+
+    with pytest.raises(InputError, match=r"gathers x, y in \*\*inputs"):
+        export(Gathering(), {"x": floats(2, 3), "y": floats(2, 3)}, "auto")
+    export(Gathering(), {"x": floats(2, 3), "y": floats(2, 3)}, "none")
