@@ -243,7 +243,7 @@ def _owners(model: ir.Model, weights: dict[ir.Value, Weight]) -> dict[str, str |
                 users[name][""].add("output")
     owners: dict[str, str | None] = {}
     for name, paths in users.items():
-        own = name.rpartition(".")[0]
+        own = None if "/" in name else name.rpartition(".")[0]  # a path of names of layers is no module's path
         path = own if own in paths else next(iter(paths))
         if len({use[:2] for use in paths[path]}) > 1 or path != next(iter(paths)):
             owners[name] = None

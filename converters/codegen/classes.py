@@ -267,7 +267,7 @@ class _Planner:
         )
 
     def _may_be_chain(self, facts: Mapping[str, Any]) -> bool:
-        """Whether it is a Sequential, or keeps `layers` and nothing else, as a class does whose call is a loop over them."""
+        """Whether it is a Sequential, or keeps `layers` and nothing else, as a class whose call is a loop over them."""
         if str(facts.get("file", "")).endswith("torch/nn/modules/container.py") or facts.get("class") in SEQUENTIALS:
             return True
         children = facts.get("children", [])

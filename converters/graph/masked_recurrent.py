@@ -1,7 +1,7 @@
 """Recurrent nodes over masked steps, restored from the arithmetic by which ONNX says it.
 
 A masked step leaves the state as it is and repeats the last output, or gives zeros. In ONNX the steps that count are
-moved to the front, a node with the lengths runs over them, and every step reads the output of the last one that counted.
+moved to the front, a node with their number runs over them, and every step reads the output of the last that counted.
 Such a GeneralLSTM, GeneralGRU or GeneralRNN becomes a `porter::MaskedLSTM`, GRU or RNN:
 
     inputs    x, w, r, b, mask (batch, time), nothing, then the states

@@ -13,7 +13,11 @@ import porter
 from porter.converters import weights as wx
 from porter.zoo import catalog
 
-MODELS = [entry.name for entry in catalog.originals("keras")]
+LARGE = ("resnet50_functional", "efficientnet_b0_functional", "densenet40_12_functional")
+MODELS = [
+    pytest.param(entry.name, marks=pytest.mark.sweep if entry.name in LARGE else ())
+    for entry in catalog.originals("keras")
+]
 
 
 @pytest.fixture(scope="module", params=MODELS)

@@ -89,10 +89,10 @@ def masked_recurrent(
     made = _layer(mode, weights, layers, direction, batch_first, dropout, activations, linear_before_reset, label)
     if not made.cls.startswith("nn."):
         raise CannotBind("masked steps with functions or gates that PyTorch's layers lack")
-    more = (("zeros", True),) if zeros else ()
+    used = _used(outs)
+    more = tuple((name, True) for name, wanted in (("zeros", zeros), ("ends", any(used[1:]))) if wanted)
     masked = replace(made, cls=made.cls.replace("nn.", "Masked"), kwargs=(*made.kwargs, *more))
     result: Expr = masked(x, mask, *_initial(hidden, cell))
-    used = _used(outs)
     return _results(result, used) if any(used[1:]) else (result[0], *[None] * (len(outs) - 1))
 
 

@@ -138,18 +138,24 @@ class PaddedGRU(Padded, nn.GRU):
 class Masked(Padded):
     """Makes a recurrent layer one that skips the steps that a mask (batch, time) leaves out.
 
-    Such a step keeps the state, and gives the output of the last step before it that was not, or zeros.
+    Such a step keeps the state, and gives the output of the last step before it that was not, or `zeros`. The states
+    after the last step are right with `ends` alone.
     """
 
-    def __init__(self, *arguments, zeros=False, **named):
+    def __init__(self, *arguments, zeros=False, ends=False, **named):
         super().__init__(*arguments, **named)
         self.zeros = zeros
+        self.ends = ends
 
     def forward(self, x, mask, states=None):
         time, steps = (1, mask) if self.batch_first else (0, mask.t())
-        # The steps that count come first, in their order.
+        # The steps that count come first, in their order; what is made of the others is not read.
         order = (~steps).int().argsort(dim=time, stable=True)
-        sequence, last = super().forward(x.take_along_dim(order.unsqueeze(-1), time), steps.sum(time), states)
+        x = x.take_along_dim(order.unsqueeze(-1), time)
+        if self.ends:
+            sequence, last = super().forward(x, steps.sum(time), states)
+        else:
+            sequence, last = super(Padded, self).forward(x, states)
         seen = steps.cumsum(time)
         sequence = sequence.take_along_dim((seen - 1).clamp(min=0).unsqueeze(-1), time)
         return torch.where((steps if self.zeros else seen > 0).unsqueeze(-1), sequence, 0), last
