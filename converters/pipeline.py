@@ -58,11 +58,10 @@ class Generated:
     classes: list[str] = field(default_factory=list)
 
     def arrays(self, initializers: dict[str, np.ndarray]) -> dict[str, np.ndarray]:
-        """The target's arrays from the source's; a constant brings its own."""
+        """The target's arrays from the source's; constants bring their own."""
         made = {}
         for name, weight in self.variables.items():
-            own = dict.fromkeys(weight.expr.sources(), weight.constant) if weight.constant is not None else {}
-            made[name] = np.asarray(weight.expr.evaluate({**initializers, **own}), order="C")
+            made[name] = np.asarray(weight.expr.evaluate({**initializers, **weight.constants}), order="C")
         return made
 
     def weight_map(self) -> dict[str, Any]:
@@ -235,8 +234,8 @@ def _owners(model: ir.Model, weights: dict[ir.Value, Weight]) -> dict[str, str |
         if node.outputs[0] in weights:
             continue
         for position, value in enumerate(node.inputs):
-            if value in weights and weights[value].kind != "constant":
-                for name in weights[value].expr.sources():
+            if value in weights:
+                for name in weights[value].expr.sources().keys() - weights[value].constants.keys():
                     users[name][_scope_path(node)].add((node.op_type, position, weights[value].expr))
     for value in model.graph.outputs:
         if value in weights:
@@ -244,7 +243,7 @@ def _owners(model: ir.Model, weights: dict[ir.Value, Weight]) -> dict[str, str |
                 users[name][""].add("output")
     owners: dict[str, str | None] = {}
     for name, paths in users.items():
-        own = name.rpartition(".")[0]
+        own = None if "/" in name else name.rpartition(".")[0]  # a path of names of layers is no module's path
         path = own if own in paths else next(iter(paths))
         if len({use[:2] for use in paths[path]}) > 1 or path != next(iter(paths)):
             owners[name] = None
@@ -305,7 +304,7 @@ def _assemble(
         )
         for s, (value, _) in zip(inputs, signature, strict=False)
     ]
-    kept = [variable for variable in program.variables if not dialect.in_source(variable.weight)]
+    kept = [variable for variable in program.variables if variable.slot or not dialect.in_source(variable.weight)]
     head = dialect.chain_head(taken) if () in root.body.definitions else None
     chain = writers.pop().chain("model", head) if head is not None else []
     classes = [writer.text() for writer in writers]

@@ -236,13 +236,10 @@ def slice_(x: WeightExpr, axis: int, start: int, stop: int) -> WeightExpr:
         position = len(_without_ones(x.shape[:axis]))
         inner_axis = [index for index, extent in enumerate(x.inner.shape) if extent != 1][position]
         return reshape(slice_(x.inner, inner_axis, start, stop), shape)
-    if isinstance(x, Reshape) and axis == 0:
-        rows = x.inner.shape[0] * prod(x.shape[1:]) // max(prod(x.inner.shape), 1) if x.inner.shape else 0
-        per_row = prod(x.shape[1:])
-        inner_row = prod(x.inner.shape[1:])
-        if rows == 0 and per_row % inner_row == 0:
-            factor = per_row // inner_row
-            return reshape(slice_(x.inner, 0, start * factor, stop * factor), shape)
+    if isinstance(x, Reshape) and axis == 0 and x.inner.shape:
+        per_row, inner_row = prod(x.shape[1:]), max(prod(x.inner.shape[1:]), 1)
+        if start * per_row % inner_row == 0 and stop * per_row % inner_row == 0:
+            return reshape(slice_(x.inner, 0, start * per_row // inner_row, stop * per_row // inner_row), shape)
     raise WeightsError("a slice of a reshaped weight has no structural form")
 
 

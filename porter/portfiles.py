@@ -62,7 +62,7 @@ def save_weights(generated: Generated, sources: Mapping[str, Any], path: Path) -
     arrays = {}
     for key, weight in generated.variables.items():
         needed = {
-            name: sources[name].numpy() if weight.constant is None else weight.constant
+            name: weight.constants[name] if name in weight.constants else sources[name].numpy()
             for name in weight.expr.sources()
         }
         arrays[key] = np.asarray(weight.expr.evaluate(needed), order="C")

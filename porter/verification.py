@@ -120,7 +120,7 @@ def _port_runner(port: Port) -> Any:
     if manifest["target"] == "torch":
         from porter.runners.torch import TorchRunner
 
-        return TorchRunner(port.load(), **options)
+        return TorchRunner(port.load(), precise=True, **options)
     from porter.runners.keras import KerasRunner
 
     return KerasRunner(port.load, mode="function", **options)

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 import onnx_ir as ir
 
-from porter.converters.codegen.nodes import Expr, Literal, Member, Ref, Size, walk
+from porter.converters.codegen.nodes import Apply, Expr, Literal, Member, Ref, Size, Verbatim, Weight, walk
 from porter.converters.codegen.normal import Attribute, Local, SizeOf
 from porter.converters.codegen.tree import Statement
 
@@ -28,7 +28,18 @@ def ambient(builder: BodyBuilder, kind: str, statement: Statement) -> Expr:
     for variable in builder.body.variables:
         if kind == "device" or variable.weight.dtype == ir.DataType.FLOAT:
             return Member(Attribute(variable.path, variable.slot), kind)
+    if any(_holds_parameters(part) for inner in builder.call.statements() for part in walk(inner.expr)):
+        return Member(Verbatim("next(self.parameters())"), kind)
     return Literal(None)
+
+
+def _holds_parameters(part: Expr) -> bool:
+    """Whether the expression reads a parameter that is made later, or is held by a module inside."""
+    weights = [weight for _, weight in part.layer.weights] if isinstance(part, Apply) else [part]
+    return any(
+        isinstance(weight, Weight) and weight.kind == "parameter" and weight.dtype == ir.DataType.FLOAT
+        for weight in weights
+    )
 
 
 def _read(builder: BodyBuilder, statement: Statement) -> Iterator[Local]:

@@ -248,8 +248,9 @@ class BodyBuilder:
         return (identifier("_".join(parts), reserved),)
 
     def _is_list(self, path: str) -> bool:
-        facts = self.context.modules.get(path, {})
-        return str(facts.get("class", "")).endswith("container.ModuleList")
+        """Whether layers are held there by number; a list that Keras tracks is no layer itself."""
+        facts = self.context.modules.get(path)
+        return facts is None or str(facts.get("class", "")).endswith("container.ModuleList")
 
     def layer_path(self, layer: Layer, statement: Statement) -> Path:
         """The attribute that holds a layer; one layer for every use of the same module."""

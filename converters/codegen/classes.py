@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections import defaultdict
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field, replace
@@ -17,7 +18,7 @@ from porter.converters.codegen.normal import Block, Construct, Local, Repeat
 from porter.converters.codegen.sequential import Chain, sequential_children
 from porter.converters.codegen.tree import Call
 from porter.converters.codegen.unify import Differ, Template, unify
-from porter.converters.library import is_chain, is_library
+from porter.converters.library import SEQUENTIALS, is_library
 from porter.errors import UnsupportedError
 
 # Library classes that are kept as classes although they have no submodules that are called.
@@ -147,7 +148,7 @@ class _Planner:
     # ---- one class ----
 
     def _group(self, cls: str, members: dict[str, list[Call]]) -> None:
-        if is_chain(cls):
+        if cls in SEQUENTIALS:
             for path in [path for path in members if path]:
                 self._sequential(path, members[path])
             members = {path: calls for path, calls in members.items() if not path}
@@ -248,7 +249,7 @@ class _Planner:
     def _own_sequential(self, node: Call) -> Body | None:
         """An instance of a class of the author's that only is a Sequential, as the list of its layers."""
         facts = self.context.modules.get(node.path, {})
-        if not (facts.get("chain") or str(facts.get("file", "")).endswith("torch/nn/modules/container.py")):
+        if not self._may_be_chain(facts):
             return None
         chain = sequential_children(self.context, node)
         if chain is None or (not node.path and not self._is_plain(chain, facts)):
@@ -266,6 +267,14 @@ class _Planner:
             trains=chain.trains,
             facts=dict(facts.get("attributes", {})),
         )
+
+    def _may_be_chain(self, facts: Mapping[str, Any]) -> bool:
+        """Whether it is a Sequential, or keeps `layers` and nothing else, as a class whose call is a loop over them."""
+        if facts.get("chain") or str(facts.get("file", "")).endswith("torch/nn/modules/container.py"):
+            return True
+        children = facts.get("children", [])
+        keeps = bool(children) and all(re.fullmatch(r"layers\.\d+", name) for name in children)
+        return keeps and self.context.dialect.name == "torch"
 
     def _is_plain(self, chain: Chain, facts: Mapping[str, Any]) -> bool:
         """Whether the whole model may be a chain: its layers have no names that would be lost, nor are they frozen."""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
@@ -233,13 +233,16 @@ class Slice(Expr):
 
 @dataclass(frozen=True)
 class Weight(Expr):
-    """A parameter, buffer or large constant, with how it is stored."""
+    """A parameter, buffer or large constant, with how it is stored.
+
+    `constants` are the values of those of its sources that are no parameters of the source model.
+    """
 
     expr: wx.WeightExpr
     dtype: ir.DataType
     kind: str = "parameter"
     trainable: bool = True
-    constant: np.ndarray | None = field(default=None, compare=False)
+    constants: Mapping[str, np.ndarray] = field(default_factory=dict, compare=False)
 
     @property
     def shape(self) -> tuple[int, ...]:
@@ -255,6 +258,9 @@ class Weight(Expr):
         return self.shape[2:]
 
     def with_expr(self, expr: wx.WeightExpr) -> Weight:
+        """Another part or form of it; what is made of constants alone is a constant."""
+        if self.kind != "constant" and set(expr.sources()) <= set(self.constants):
+            return replace(self, expr=expr, kind="constant", trainable=False)
         return replace(self, expr=expr)
 
     def moved(self, pattern: str) -> Weight:
@@ -280,14 +286,25 @@ class Weight(Expr):
 
     def joined(self, others: list[Weight], axis: int) -> Weight:
         """This weight and `others` along an axis."""
-        return self.with_expr(wx.concat([self.expr, *(other.expr for other in others)], axis))
+        return joint([self, *others], wx.concat([self.expr, *(other.expr for other in others)], axis))
 
     def array(self) -> np.ndarray | None:
         """The value of a constant; None for parameters and buffers, whose values must not shape the source."""
-        if self.constant is None:
+        if not set(self.expr.sources()) <= set(self.constants):
             return None
-        (name,) = self.expr.sources()
-        return self.expr.evaluate({name: self.constant})
+        return self.expr.evaluate(self.constants)
+
+
+def joint(parts: Sequence[Weight], expr: wx.WeightExpr) -> Weight:
+    """What `expr` makes of several weights: a parameter, unless all of them are of another kind."""
+    kinds = {part.kind for part in parts}
+    return Weight(
+        expr,
+        parts[0].dtype,
+        kinds.pop() if len(kinds) == 1 else "parameter",
+        any(part.trainable for part in parts),
+        {name: array for part in parts for name, array in part.constants.items()},
+    ).with_expr(expr)
 
 
 @dataclass(frozen=True)

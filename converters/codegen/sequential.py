@@ -14,6 +14,7 @@ from porter.converters.codegen.nodes import Expr, walk
 from porter.converters.codegen.normal import Construct, Invoke, Local
 from porter.converters.codegen.signatures import interface
 from porter.converters.codegen.tree import Call, Statement
+from porter.converters.library import ZERO_PADDINGS
 
 
 @dataclass
@@ -48,6 +49,8 @@ def sequential_children(context: Context, node: Call) -> Chain | None:
     if steps is None:
         return None
     for path, items in steps:
+        if not items and context.modules.get(path, {}).get("class") in ZERO_PADDINGS:
+            continue  # the layer that reads it pads by itself
         if not items:
             chain.add(Construct(context.dialect.identity), context.dialect)
             continue

@@ -12,7 +12,7 @@ import numpy as np
 import onnx_ir as ir
 
 from porter.converters import weights as wx
-from porter.converters.codegen.nodes import Weight
+from porter.converters.codegen.nodes import Weight, joint
 from porter.converters.graph.canonical import constant_of
 from porter.converters.graph.nesting import everywhere
 from porter.converters.opset import KIND, TRAINABLE, TRAINING
@@ -25,28 +25,19 @@ def find_weights(graph: ir.Graph) -> dict[ir.Value, Weight]:
     for node in everywhere(graph):
         if node.op_type in _STRUCTURAL and node.inputs and node.inputs[0] in found and len(node.outputs) == 1:
             parts = [found.get(value) for value in node.inputs] if node.op_type == "Concat" else [found[node.inputs[0]]]
-            if all(part is not None for part in parts):
-                expr = _derive(node, [part.expr for part in parts if part is not None])
-                if expr is not None:
-                    found[node.outputs[0]] = _joint(parts, expr)
+            known = [part for part in parts if part is not None]
+            expr = _derive(node, [part.expr for part in known]) if len(known) == len(parts) else None
+            if expr is not None:
+                found[node.outputs[0]] = joint(known, expr)
     return found
 
 
 def _initializer(value: ir.Value) -> Weight:
     assert value.const_value is not None and value.dtype is not None and value.name is not None
     kind = value.metadata_props.get(KIND, "constant")
-    constant = value.const_value.numpy() if kind == "constant" else None
+    constants = {value.name: value.const_value.numpy()} if kind == "constant" else {}
     trainable = value.metadata_props.get(TRAINABLE, "0") == "1"
-    return Weight(wx.source(value.name, value.const_value.shape.numpy()), value.dtype, kind, trainable, constant)
-
-
-def _joint(parts: list[Weight | None], expr: wx.WeightExpr) -> Weight:
-    first = parts[0]
-    assert first is not None
-    same = all(part is not None and part.kind == first.kind for part in parts)
-    constant = first.constant if len(expr.sources()) == 1 else None
-    trainable = any(part is not None and part.trainable for part in parts)
-    return Weight(expr, first.dtype, first.kind if same else "parameter", trainable, constant)
+    return Weight(wx.source(value.name, value.const_value.shape.numpy()), value.dtype, kind, trainable, constants)
 
 
 _STRUCTURAL = {"Transpose", "Reshape", "Unsqueeze", "Squeeze", "Slice", "Concat", "Identity", "Flatten", "Gather"}

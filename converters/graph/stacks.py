@@ -4,6 +4,9 @@ Each `porter::LSTM`, GRU or RNN, or a chain of those that are the layers of one 
 
     inputs    x, hidden, cell (both absent where they start from zero), then w, r, b of every layer
     outputs   sequence, hidden, and for LSTM cell; states are (layers · directions, batch, hidden)
+
+A GeneralLSTM, GeneralGRU or GeneralRNN without peepholes becomes `porter::RecurrentOfLengths`, which has the lengths of
+its sequences as second input, and a masked one `porter::MaskedRecurrent`, which has the mask there.
 """
 
 from __future__ import annotations
@@ -22,6 +25,7 @@ from porter.converters.graph.recurrent_modules import DOMAIN
 from porter.converters.opset import KIND, SCOPE, SOURCE
 
 _STATES = {"LSTM": 2, "GRU": 1, "RNN": 1}
+_GIVEN = ("General", "Masked")
 
 
 def stack_recurrent(model: ir.Model) -> None:
@@ -30,7 +34,16 @@ def stack_recurrent(model: ir.Model) -> None:
         rewriter = _Rewriter(graph, model.graph)
         for nodes in _modules(graph):
             rewriter.join(nodes)
+        for node in [node for node in graph if _has_lengths(node)]:
+            masked = node.op_type.startswith("Masked")
+            rewriter.join([node], "MaskedRecurrent" if masked else "RecurrentOfLengths", node.inputs[4])
     common.RemoveUnusedNodesPass()(model)
+
+
+def _has_lengths(node: ir.Node) -> bool:
+    """Whether a node has sequences of several lengths or a mask, and no peepholes."""
+    general = node.domain == DOMAIN and node.op_type in [f"{how}{mode}" for mode in _STATES for how in _GIVEN]
+    return general and len(node.inputs) > 4 and node.inputs[4] is not None and (*node.inputs, None)[5] is None
 
 
 def _modules(graph: ir.Graph) -> Iterator[list[ir.Node]]:
@@ -79,11 +92,13 @@ class _Rewriter:
         self.root = root
         self._count = 0
 
-    def join(self, nodes: list[ir.Node]) -> None:
-        """One node in place of `nodes`."""
+    def join(self, nodes: list[ir.Node], op_type: str = "Recurrent", given_steps: ir.Value | None = None) -> None:
+        """One node in place of `nodes`; `given_steps` are lengths or a mask."""
         first, last = nodes[0], nodes[-1]
-        count, each = _STATES[first.op_type], [value for node in nodes for value in node.outputs[1:]]
-        given = [value for node in nodes for value in node.inputs[4:] if value is not None]
+        mode = first.op_type.removeprefix("General").removeprefix("Masked")
+        before = 4 if given_steps is None else 6
+        count, each = _STATES[mode], [value for node in nodes for value in node.outputs[1:]]
+        given = [value for node in nodes for value in node.inputs[before:] if value is not None]
         stacked = [self._stacked(given[index::count], first) if given else None for index in range(count)]
         weights = [value for node in nodes for value in (*node.inputs[1:4], None)[:3]]
         rows = len(each) // count
@@ -95,9 +110,15 @@ class _Rewriter:
         ]
         new = ir.Node(
             DOMAIN,
-            "Recurrent",
-            [first.inputs[0], *stacked, *([None] * (2 - count)), *weights],
-            self._attributes(nodes),
+            op_type,
+            [
+                first.inputs[0],
+                *([] if given_steps is None else [given_steps]),
+                *stacked,
+                *([None] * (2 - count)),
+                *weights,
+            ],
+            self._attributes(nodes, mode),
             outputs=outputs,
             name=first.name,
             metadata_props=dict(first.metadata_props),
@@ -108,10 +129,10 @@ class _Rewriter:
         for index in range(count):
             self._give_states(each[index::count], outputs[1 + index], new)
 
-    def _attributes(self, nodes: list[ir.Node]) -> list[ir.Attr]:
+    def _attributes(self, nodes: list[ir.Node], kind: str) -> list[ir.Attr]:
         kept = [a for name, a in nodes[-1].attributes.items() if name != "label" or len(nodes) == 1]
         ratio = (between(nodes[0], nodes[1]) or 0.0) if len(nodes) > 1 else 0.0
-        mode = ir.AttrString("mode", nodes[0].op_type)
+        mode = ir.AttrString("mode", kind)
         return [*kept, mode, ir.AttrInt64("layers", len(nodes)), ir.AttrFloat32("dropout", ratio)]
 
     def _give_states(self, states: Sequence[ir.Value], stacked: ir.Value, node: ir.Node) -> None:

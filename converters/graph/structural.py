@@ -305,6 +305,8 @@ HANDLERS: dict[str, Callable[[LayoutPass, ir.Node], bool]] = {
     "porter::GRU": _recurrent,
     "porter::RNN": _recurrent,
     "porter::Recurrent": _recurrent,
+    "porter::RecurrentOfLengths": _recurrent,
+    "porter::MaskedRecurrent": _recurrent,
     "porter::GeneralLSTM": _recurrent,
     "porter::GeneralGRU": _recurrent,
     "porter::GeneralRNN": _recurrent,

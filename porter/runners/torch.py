@@ -41,6 +41,8 @@ class TorchRunner:
         call: `call(module, tensors)` instead, for inputs that are nested or outputs that hold no tensors.
         input_permutations: per input, `target axis i = source axis perm[i]`, or None.
         output_permutations: the same for the flattened outputs.
+        precise: whether the code says on purpose in which precision whole numbers are computed with, as ports do;
+            elsewhere a float64 run makes doubles of them.
     """
 
     def __init__(
@@ -53,6 +55,7 @@ class TorchRunner:
         call: Call | None = None,
         input_permutations: Sequence[Permutation] | None = None,
         output_permutations: Sequence[Permutation] | None = None,
+        precise: bool = False,
     ) -> None:
         self.name = name or f"torch {type(module).__name__}"
         self._module = module
@@ -60,6 +63,7 @@ class TorchRunner:
         self._call = call or torch_call(input_names)
         self._input_permutations = input_permutations
         self._output_permutations = output_permutations
+        self._precise = precise
         self._forms: dict[Precision, torch.nn.Module] = {}
         self._output_names: list[str] = []
         self._rounding: tuple[int, float] | None = None
@@ -76,7 +80,7 @@ class TorchRunner:
         tensors = [torch.tensor(np.ascontiguousarray(x), device=self._device) for x in arrays]
         # Branches and loops as Python: torch would compile them, and then no hook may look into them.
         eager = torch.compiler.set_stance("force_eager")
-        with torch.no_grad(), eager, _default_precision(dtype), self._rounded():
+        with torch.no_grad(), eager, _default_precision(dtype, self._precise), self._rounded():
             outputs = flatten_outputs(self._call(module, tensors), torch.is_tensor)
         self._output_names = list(outputs)
         return to_source([to_numpy(value) for value in outputs.values()], self._output_permutations, "output")
@@ -218,10 +222,11 @@ def _in_precision(module: torch.nn.Module, dtype: Precision) -> torch.nn.Module:
 
 
 @contextmanager
-def _default_precision(dtype: Precision) -> Iterator[None]:
+def _default_precision(dtype: Precision, precise: bool) -> Iterator[None]:
     """In a float64 run, tensors made on the way and casts to float32 written in the model are float64 too.
 
-    A norm that says `x.float()` means "in full precision"; left alone it would round the reference to float32.
+    Those of whole numbers are left alone in `precise` code. A norm that says `x.float()` means "in full precision";
+    left alone it would round the reference to float32.
     """
     import torch
     from torch.overrides import TorchFunctionMode
@@ -230,7 +235,7 @@ def _default_precision(dtype: Precision) -> Iterator[None]:
 
     class Widen(TorchFunctionMode):
         def __torch_function__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
-            if func is torch.Tensor.float:
+            if func is torch.Tensor.float and (args[0].is_floating_point() or not precise):
                 func = torch.Tensor.double
             args = tuple(wider.get(x, x) if isinstance(x, torch.dtype) else x for x in args)
             kwargs = {k: wider.get(x, x) if isinstance(x, torch.dtype) else x for k, x in (kwargs or {}).items()}

@@ -27,8 +27,8 @@ from porter.errors import ExportError
 
 # Which of several equal elements is picked is Keras' own choice: what they point at is compared instead.
 _PICKING = {"TopK": 1, "Argsort": 0}
-# What TensorFlow computes in float32 inside, whatever it is given: the coordinates of pixels. It looks the cubic
-# kernel up in a table of 1024 places.
+# What TensorFlow computes in float32 inside, whatever it is given: the coordinates of pixels, whose rounding grows with
+# the sides. It looks the cubic kernel up in a table of 1024 places.
 _SINGLE_INSIDE, _LOOKED_UP = 1e-5, 2e-3
 
 
@@ -231,7 +231,7 @@ class _Check:
     # ---- the comparison ----
 
     def _compare(self, call: Call, number: int, got: np.ndarray, truth: np.ndarray, nodes: list[ir.Node]) -> None:
-        problem = difference(got, as_double(truth), "Keras", _tolerance(call.subject))
+        problem = difference(got, as_double(truth), "Keras", self._tolerance(call, truth))
         if problem and _PICKING.get(type(call.subject).__name__) == number and got.shape == truth.shape:
             source, axis = self._sorted(call)
             problem = difference(np.take_along_axis(source, got, axis), np.take_along_axis(source, truth, axis))
@@ -240,6 +240,15 @@ class _Check:
                 f"{self._where(call)} is not equal to Keras on the same inputs: {problem}. "
                 "This is a fault of porter's translation of it; please report it with the model."
             )
+
+    def _tolerance(self, call: Call, truth: np.ndarray) -> float:
+        if type(call.subject).__name__ not in ("Resize", "UpSampling2D"):
+            return TOLERANCE
+        if call.subject.interpolation == "bicubic":
+            return _LOOKED_UP
+        sides = slice(-2, None) if call.subject.data_format == "channels_first" else slice(-3, -1)
+        longest = max(*truth.shape[sides], *self._actual(call.args[0]).shape[sides])
+        return max(_SINGLE_INSIDE, longest * 2.0**-23)
 
     def _sorted(self, call: Call) -> tuple[np.ndarray, int]:
         source, axis = np.asarray(self._actual(call.args[0])), getattr(call.subject, "axis", -1)
@@ -250,12 +259,6 @@ class _Check:
         if isinstance(call.subject, internals.Created):
             what = call.subject.function
         return f"the ONNX translation of {what} in {call.path} of {type(self.model).__name__} ({call.line})"
-
-
-def _tolerance(subject: Any) -> float:
-    if type(subject).__name__ not in ("Resize", "UpSampling2D"):
-        return TOLERANCE
-    return _LOOKED_UP if subject.interpolation == "bicubic" else _SINGLE_INSIDE
 
 
 def _constant(value: ir.Value) -> np.ndarray:

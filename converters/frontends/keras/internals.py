@@ -75,6 +75,15 @@ def flat(structure: Any) -> list[Any]:
     return tree.flatten(structure)
 
 
+def outputs_in_order(structure: Any) -> tuple[list[Any], list[str]]:
+    """The leaves of what a model returns, and their keys where it is a flat dict: in the author's order, not sorted."""
+    if not isinstance(structure, dict):
+        return flat(structure), []
+    leaves = {key: flat(part) for key, part in structure.items()}
+    keys = [str(key) for key in leaves] if all(len(part) == 1 for part in leaves.values()) else []
+    return [leaf for part in leaves.values() for leaf in part], keys
+
+
 def mapped(function: Callable[[Any], Any], structure: Any) -> Any:
     """The structure with every leaf replaced."""
     return tree.map_structure(function, structure)

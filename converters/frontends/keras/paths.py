@@ -82,7 +82,8 @@ def _layers_in(step: str, value: Any) -> Iterator[tuple[str, Any]]:
 def class_name(layer: Any) -> str:
     """The class as its author imports it: `keras.layers.Dense`, `package.module.Block`.
 
-    Functional models have no class of their own: their name says what they are.
+    Functional models have no class of their own: their name says what they are. A subclass of a Keras layer that
+    computes what that does is that layer.
     """
     import keras
 
@@ -93,6 +94,10 @@ def class_name(layer: Any) -> str:
         for package, prefix in ((keras.layers, "keras.layers"), (keras, "keras")):
             if getattr(package, kind.__name__, None) is kind:
                 return f"{prefix}.{kind.__name__}"
+    for base in kind.__mro__[1:]:
+        public = getattr(keras.layers, base.__name__, None) is base and base is not keras.layers.Layer
+        if public and base.call is kind.call and not issubclass(base, keras.Model):
+            return f"keras.layers.{base.__name__}"
     return f"{kind.__module__}.{kind.__qualname__}"
 
 

@@ -60,7 +60,9 @@ class Translator:
             opset_imports={"": OPSET},
             name=root_name(self.model),
         )
-        graph.metadata_props[MODULES] = json.dumps(describe(self.model, self.trace.signatures, self._name_of))
+        modules = describe(self.model, self.trace.signatures, self._name_of)
+        modules[""]["returns"] = internals.outputs_in_order(self.trace.outputs)[1]
+        graph.metadata_props[MODULES] = json.dumps(modules)
         return ir.Model(graph, ir_version=10, producer_name="porter")
 
     def _refuse_missing(self) -> None:
@@ -187,7 +189,7 @@ class Translator:
 
     def _outputs(self, inputs: list[ir.Value]) -> list[ir.Value]:
         results: list[ir.Value] = []
-        for leaf in internals.flat(self.trace.outputs):
+        for leaf in internals.outputs_in_order(self.trace.outputs)[0]:
             if leaf is None:
                 continue
             if not isinstance(leaf, Tensor):

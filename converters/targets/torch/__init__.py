@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 from porter.converters.codegen.dialect import Dialect
+from porter.converters.graph.masked_recurrent import restore_masks
 from porter.converters.graph.orders import CHANNELS_FIRST
+from porter.converters.graph.padding import absorb_padding
 from porter.converters.graph.stacks import stack_recurrent
 from porter.converters.targets.table import Target
 
-torch_op = Target("torch", CHANNELS_FIRST, passes=[stack_recurrent])
+torch_op = Target("torch", CHANNELS_FIRST, passes=[restore_masks, stack_recurrent, absorb_padding])
 
 
 def dialect_for(package: str) -> Dialect:

@@ -32,7 +32,7 @@ _POSITIONAL = {
     "nn.ZeroPad": 1, "nn.ConstantPad": 2, "nn.Reflection": 1, "nn.Replication": 1, "nn.Circular": 1,
     "nn.PixelShuffle": 1, "nn.PixelUnshuffle": 1, "nn.LeakyReLU": 1, "nn.ELU": 1, "nn.CELU": 1, "nn.PReLU": 1,
     "nn.Threshold": 2, "nn.Hardtanh": 2, "nn.Softshrink": 1, "nn.Hardshrink": 1, "nn.Flatten": 1, "nn.Unflatten": 2,
-    "nn.Parameter": 1, "self.register_buffer": 2, "Gated": 2, "Plain": 2,
+    "nn.Parameter": 1, "self.register_buffer": 2, "Gated": 2, "Plain": 2, "Padded": 2, "Masked": 2,
 }  # fmt: skip
 _LOCALS = frozenset(
     {"torch", "nn", "F", "self", "math", "load_file", "Path", "build", "initialize", "variance_scaling_"}
@@ -93,6 +93,8 @@ class TorchDialect:
     def defaults(self, func: str) -> Mapping[str, Any]:
         if func.startswith("F."):
             return _frozen()["functions"].get(func[2:], {})
+        if func.startswith(("Padded", "Masked")):
+            func = f"nn.{func[6:]}"
         if func.startswith("nn."):
             found = _frozen()["layers"].get(func[3:], {})
             return {name: _tuples(value) for name, value in found.items()} or _KNOWN.get(func, {})

@@ -100,9 +100,14 @@ def _branches(own: Plan) -> list[tuple[list[str], list[str]]]:
 def _statements(rule: Rule) -> list[str]:
     tensor = f"module.{rule.slot}"
     if isinstance(rule.how, Draw) and rule.how.kind == "unit_forget_bias":
-        return [f"nn.init.zeros_({tensor})", f"nn.init.ones_({tensor}[module.hidden_size : 2 * module.hidden_size])"]
-    line = _drawn(rule.how, tensor)
-    return [f"if {tensor} is not None:", f"    {line}"] if rule.partly else [line]
+        lines = [f"nn.init.zeros_({tensor})", f"nn.init.ones_({tensor}[module.hidden_size : 2 * module.hidden_size])"]
+    else:
+        lines = [_drawn(rule.how, tensor)]
+    if not rule.partly:
+        return lines
+    # A recurrent layer has no attribute for a direction, a level or a bias that it lacks; others hold None.
+    test = f"hasattr(module, {literal(rule.slot)})" if "_l" in rule.slot else f"{tensor} is not None"
+    return [f"if {test}:", *(f"    {line}" for line in lines)]
 
 
 _NAMED = {

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
-from porter.converters.codegen.nodes import Expr, Nested, Ref, Weight, call, layer, wrap
+from porter.converters.codegen.nodes import Expr, Layer, Nested, Ref, Weight, call, layer, wrap
 from porter.converters.targets.table import CannotBind
 from porter.converters.targets.torch import torch_op
 from porter.converters.targets.types import Floats, Str, Tensor
@@ -42,14 +42,88 @@ def recurrent(
     """PyTorch's GRU resets after the recurrent product (`linear_before_reset`)."""
     if clip or input_forget:
         raise CannotBind(f"clipped or coupled gates (clip={clip}, input_forget={input_forget}) have no PyTorch layer")
+    made = _layer(mode, weights, layers, direction, batch_first, dropout, activations, linear_before_reset, label)
+    backwards, time = direction == "reverse", 1 if batch_first else 0
+    given = call(".flip", x, time) if backwards else x
+    result: Expr = made(given, *_initial(hidden, cell))
+    used = _used(outs)
+    if not any(used[1:]):
+        return (call(".flip", result[0], time) if backwards else result[0], *[None] * (len(outs) - 1))
+    if backwards and used[0]:
+        return call("in_input_order", result, time)
+    return _results(result, used)
+
+
+@torch_op("RecurrentOfLengths", domain="porter", layout="fixed")
+def recurrent_of_lengths(
+    x: Tensor, lengths: Tensor, hidden: Tensor | None = None, cell: Tensor | None = None, *weights: Ref | Weight | None,
+    outs: list[Ref], mode: Str, layers: int, direction: Str, batch_first: bool, dropout: float,
+    activations: Sequence[str] | None = None, clip: float = 0.0, input_forget: int = 0, linear_before_reset: int = 0,
+    label: Str = "",
+) -> Any:  # fmt: skip
+    """PyTorch's layers take such sequences packed; backwards they read each of them from its own end."""
+    if clip or input_forget:
+        raise CannotBind(f"clipped or coupled gates (clip={clip}, input_forget={input_forget}) have no PyTorch layer")
+    if direction == "reverse":
+        raise CannotBind("sequences of several lengths that are read backwards alone")
+    made = _layer(mode, weights, layers, direction, batch_first, dropout, activations, linear_before_reset, label)
+    if not made.cls.startswith("nn."):
+        raise CannotBind("sequences of several lengths with functions or gates that PyTorch's layers lack")
+    result: Expr = replace(made, cls=made.cls.replace("nn.", "Padded"))(x, lengths, *_initial(hidden, cell))
+    used = _used(outs)
+    if not any(used[1:]):
+        return (result[0], *[None] * (len(outs) - 1))
+    return _results(result, used)
+
+
+@torch_op("MaskedRecurrent", domain="porter", layout="fixed")
+def masked_recurrent(
+    x: Tensor, mask: Tensor, hidden: Tensor | None = None, cell: Tensor | None = None, *weights: Ref | Weight | None,
+    outs: list[Ref], mode: Str, layers: int, direction: Str, batch_first: bool, dropout: float, zeros: int,
+    activations: Sequence[str] | None = None, clip: float = 0.0, input_forget: int = 0, linear_before_reset: int = 0,
+    label: Str = "",
+) -> Any:  # fmt: skip
+    """PyTorch's layers know no masks: the steps that count are packed."""
+    if clip or input_forget:
+        raise CannotBind(f"clipped or coupled gates (clip={clip}, input_forget={input_forget}) have no PyTorch layer")
+    made = _layer(mode, weights, layers, direction, batch_first, dropout, activations, linear_before_reset, label)
+    if not made.cls.startswith("nn."):
+        raise CannotBind("masked steps with functions or gates that PyTorch's layers lack")
+    used = _used(outs)
+    more = tuple((name, True) for name, wanted in (("zeros", zeros), ("ends", any(used[1:]))) if wanted)
+    masked = replace(made, cls=made.cls.replace("nn.", "Masked"), kwargs=(*made.kwargs, *more))
+    result: Expr = masked(x, mask, *_initial(hidden, cell))
+    return _results(result, used) if any(used[1:]) else (result[0], *[None] * (len(outs) - 1))
+
+
+def _initial(hidden: Expr | None, cell: Expr | None) -> list[Expr]:
+    states = [state for state in (hidden, cell) if state is not None]
+    return [] if not states else [states[0] if len(states) == 1 else wrap(tuple(states))]
+
+
+def _used(outs: Sequence[Ref]) -> list[bool]:
+    return [bool(out.value.uses()) or out.value.is_graph_output() for out in outs]
+
+
+def _results(result: Expr, used: Sequence[bool]) -> Any:
+    """The sequence and the states, or the one state that is read."""
+    if not used[0] and used.count(True) == 1:
+        last = result[1] if len(used) == 2 else result[1][used.index(True) - 1]
+        return tuple(last if at else None for at in used)
+    return result if len(used) == 2 else Nested(result, (1, 2))
+
+
+def _layer(
+    mode: str, weights: Sequence[Any], layers: int, direction: str, batch_first: bool, dropout: float,
+    activations: Sequence[str] | None, linear_before_reset: int, label: str,
+) -> Layer:  # fmt: skip
     kind = _KINDS[mode]
     weights = (*weights, *[None] * (3 * layers - len(weights)))  # absent biases at the end
     per_layer = [_parameters(weights[at : at + 3]) for at in range(0, len(weights), 3)]
     first, through, bias = per_layer[0]
     directions = first.shape[0]
     cls, facts = _class(kind, activations, directions, mode != "GRU" or bool(linear_before_reset), layers)
-    backwards, time = direction == "reverse", 1 if batch_first else 0
-    built = layer(
+    return layer(
         cls,
         input_size=first.shape[2],
         hidden_size=through.shape[2],
@@ -62,18 +136,6 @@ def recurrent(
         weights=_weights(kind, per_layer, directions),
         name=label,
     )
-    given = call(".flip", x, time) if backwards else x
-    states = [state for state in (hidden, cell) if state is not None]
-    result: Expr = built(given, *([] if not states else [states[0] if len(states) == 1 else wrap(tuple(states))]))
-    used = [bool(out.value.uses()) or out.value.is_graph_output() for out in outs]
-    if not any(used[1:]):
-        return (call(".flip", result[0], time) if backwards else result[0], *[None] * (len(outs) - 1))
-    if not used[0] and used.count(True) == 1:
-        last = result[1] if kind.states == 1 else result[1][used.index(True) - 1]
-        return tuple(last if at else None for at in used)
-    if backwards and used[0]:
-        return call("in_input_order", result, time)
-    return result if kind.states == 1 else Nested(result, (1, 2))
 
 
 def _parameters(parts: Sequence[Ref | Weight | None]) -> tuple[Weight, Weight, Weight | None]:
@@ -95,8 +157,8 @@ def general(
     activation_beta: Floats = (), clip: float = 0.0, input_forget: int = 0, linear_before_reset: int = 0,
     label: Str = "",
 ) -> Expr:  # fmt: skip
-    """What has sequence lengths or peepholes."""
-    raise CannotBind("sequence lengths or peepholes have no PyTorch layer")
+    """What has peepholes."""
+    raise CannotBind("peepholes have no PyTorch layer")
 
 
 def _class(

@@ -5,7 +5,9 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any
 
-from porter.converters.codegen.nodes import Expr, Ref, Size, call
+import onnx_ir as ir
+
+from porter.converters.codegen.nodes import Ambient, Expr, Ref, Size, call
 from porter.converters.targets.table import CannotBind, shortest
 from porter.converters.targets.torch import torch_op
 from porter.converters.targets.torch.window import unless
@@ -77,6 +79,55 @@ def depth_to_space(x: Tensor, *, blocksize: int, mode: Str = "DCR") -> Expr:
 @torch_op("SpaceToDepth", layout="spatial")
 def space_to_depth(x: Tensor, *, blocksize: int) -> Expr:
     return call("space_to_depth", x, blocksize)
+
+
+@torch_op("Resize", layout="spatial")
+def resize_of_whole_numbers(
+    x: Tensor,
+    roi: Array | None = None,
+    scales: Floats | None = None,
+    sizes: Dims | None = None,
+    *,
+    out: Ref,
+    mode: Str = "nearest",
+    coordinate_transformation_mode: Str = "half_pixel",
+    nearest_mode: Str = "round_prefer_floor",
+    cubic_coeff_a: float = -0.75,
+    antialias: int = 0,
+    exclude_outside: int = 0,
+    axes: Ints | None = None,
+    keep_aspect_ratio_policy: Str = "stretch",
+    extrapolation_value: float = 0.0,
+) -> Expr:
+    """Pixels that are whole numbers before and after: many samples lie halfway between two, and the last bit says which
+    of them such a sample becomes. So it is found as TensorFlow does, step by step, in float32 whatever the precision.
+    """
+    plain = (mode, coordinate_transformation_mode, antialias, keep_aspect_ratio_policy)
+    _, found_sizes = _spatial(x, scales, sizes, axes)
+    whole = _whole_numbers(x.value)
+    if (
+        plain != ("linear", "half_pixel", 0, "stretch")
+        or found_sizes is None
+        or whole is None
+        or not _rounded(out.value)
+    ):
+        raise CannotBind("its samples are not rounded")
+    return call(".to", call("resize_rounded", Ref(whole), found_sizes), Ambient("dtype"))
+
+
+def _whole_numbers(value: ir.Value) -> ir.Value | None:
+    """What a value was cast from, if that holds whole numbers."""
+    node = value.producer()
+    source = node.inputs[0] if node is not None and node.op_type == "Cast" else None
+    return source if source is not None and source.dtype is not None and source.dtype.is_integer() else None
+
+
+def _rounded(value: ir.Value) -> bool:
+    """Whether a value is only rounded to whole numbers, its axes moved or not, if it is read at all."""
+    return not value.is_graph_output() and all(
+        node.op_type == "Round" or (node.op_type == "Transpose" and _rounded(node.outputs[0]))
+        for node, _ in value.uses()
+    )
 
 
 @torch_op("Resize", layout="spatial")

@@ -127,6 +127,9 @@ def _weights(op: Builder, kind: str, cell: Any) -> tuple[Value, Value, Value | N
     )
     if not cell.use_bias:
         return w, r, None
+    both = [getattr(cell, name, None) for name in ("input_bias", "recurrent_bias")]
+    if None not in both:  # as in ports, whose source has two
+        return w, r, op.Unsqueeze(op.Concat(*(_gates(op, bias, bias, order) for bias in both), axis=0), [0])
     if len(cell.bias.shape) == 2:  # a GRU whose reset gate comes after the product has two
         return w, r, op.Reshape(cell.bias, [1, int(np.prod([int(size) for size in cell.bias.shape]))])
     bias = _gates(op, cell.bias, cell.bias, order)
@@ -170,7 +173,7 @@ def _alike(layer: Any, sequences: Any, initial_state: Any = None, mask: Any = No
     kind = _kind(one)
     if not kind or kind != _kind(other) or mask is not None or not known(one) or not known(other):
         return False
-    if type(one).call.__module__ != type(other).call.__module__ or not type(one).__module__.startswith("keras."):
+    if type(one).call is not type(other).call or not type(one).call.__module__.startswith("keras."):
         return False
     same = ("units", "use_bias", "reset_after")
     return all(getattr(one.cell, key, None) == getattr(other.cell, key, None) for key in same)

@@ -97,3 +97,77 @@ class PlainGRU(PlainRecurrent):
         new = nn.functional.linear(read, u[2 * size :], None if c is None else c[2 * size :])
         new = candidate(given[:, 2 * size :] + (reset * new if self.reset_after else new))
         return [update * hidden + (1 - update) * new]
+
+
+class Padded:
+    """Makes a recurrent layer one of sequences of several lengths, each padded at its end.
+
+    Takes the lengths (batch,) after the sequences. Gives zeros behind the ends, and the states at the ends.
+    """
+
+    def forward(self, x, lengths, states=None):
+        time, batch = (1, 0) if self.batch_first else (0, 1)
+        if states is None:
+            rows = self.num_layers * (2 if self.bidirectional else 1)
+            zeros = x.new_zeros(rows, x.shape[batch], self.hidden_size)
+            states = (zeros, zeros) if self.mode == "LSTM" else zeros
+        # An empty sequence cannot be packed: its first step is made and not looked at.
+        counts = lengths.clamp(min=1).long().cpu()
+        packed = nn.utils.rnn.pack_padded_sequence(x, counts, self.batch_first, enforce_sorted=False)
+        sequence, last = super().forward(packed, states)
+        sequence, _ = nn.utils.rnn.pad_packed_sequence(sequence, self.batch_first, total_length=x.shape[time])
+        filled = (lengths > 0).unsqueeze(-1)
+        sequence = torch.where(filled.unsqueeze(time), sequence, 0)
+        if self.mode == "LSTM":
+            return sequence, tuple(torch.where(filled, a, b) for a, b in zip(last, states, strict=True))
+        return sequence, torch.where(filled, last, states)
+
+
+class PaddedRNN(Padded, nn.RNN):
+    """`nn.RNN` of padded sequences."""
+
+
+class PaddedLSTM(Padded, nn.LSTM):
+    """`nn.LSTM` of padded sequences."""
+
+
+class PaddedGRU(Padded, nn.GRU):
+    """`nn.GRU` of padded sequences."""
+
+
+class Masked(Padded):
+    """Makes a recurrent layer one that skips the steps that a mask (batch, time) leaves out.
+
+    Such a step keeps the state, and gives the output of the last step before it that was not, or `zeros`. The states
+    after the last step are right with `ends` alone.
+    """
+
+    def __init__(self, *arguments, zeros=False, ends=False, **named):
+        super().__init__(*arguments, **named)
+        self.zeros = zeros
+        self.ends = ends
+
+    def forward(self, x, mask, states=None):
+        time, steps = (1, mask) if self.batch_first else (0, mask.t())
+        # The steps that count come first, in their order; what is made of the others is not read.
+        order = (~steps).int().argsort(dim=time, stable=True)
+        x = x.take_along_dim(order.unsqueeze(-1), time)
+        if self.ends:
+            sequence, last = super().forward(x, steps.sum(time), states)
+        else:
+            sequence, last = super(Padded, self).forward(x, states)
+        seen = steps.cumsum(time)
+        sequence = sequence.take_along_dim((seen - 1).clamp(min=0).unsqueeze(-1), time)
+        return torch.where((steps if self.zeros else seen > 0).unsqueeze(-1), sequence, 0), last
+
+
+class MaskedRNN(Masked, nn.RNN):
+    """`nn.RNN` under a mask."""
+
+
+class MaskedLSTM(Masked, nn.LSTM):
+    """`nn.LSTM` under a mask."""
+
+
+class MaskedGRU(Masked, nn.GRU):
+    """`nn.GRU` under a mask."""

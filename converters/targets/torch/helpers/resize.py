@@ -69,6 +69,23 @@ def resize_linear(x, size=None, scale=None, coordinates="half_pixel"):
     return x
 
 
+def resize_rounded(x, size):
+    """Linear interpolation of whole numbers to whole numbers, in float32 whatever the model computes in.
+
+    Every step is TensorFlow's own, so that samples halfway between two numbers become the same one.
+    """
+    y = x.float()
+    for axis in range(len(size) + 1, 1, -1):
+        old, new = x.shape[axis], size[axis - 2]
+        if new is not None:
+            position = (torch.arange(new, device=x.device).float() + 0.5) * (old / new) - 0.5
+            low = position.floor()
+            first = y.index_select(axis, low.long().clamp(min=0))
+            second = y.index_select(axis, position.ceil().long().clamp(max=old - 1))
+            y = first + (second - first) * along(position - low, axis, x.dim())
+    return y.round()
+
+
 def cubic_weight(distance, a):
     """Keys' kernel: the weight of a neighbour at a distance."""
     near = ((a + 2) * distance - (a + 3)) * distance**2 + 1
