@@ -90,8 +90,8 @@ def dynamic_shapes(model: torch.nn.Module, args: tuple, kwargs: dict[str, Any], 
     for name, parameter in inspect.signature(model.forward).parameters.items():
         if parameter.kind is inspect.Parameter.VAR_KEYWORD and given.get(name):
             raise InputError(
-                f"{type(model).__name__}.forward gathers {', '.join(given[name])} in **{name}, whose sizes torch.export "
-                "cannot vary: give them names in the signature of forward, or fix all sizes with --static"
+                f"{type(model).__name__}.forward gathers {', '.join(given[name])} in **{name}, and torch.export cannot "
+                "vary their sizes: give them names in the signature of forward, or fix all sizes with --static"
             )
     if dynamic in ("auto", "batch"):
         varying = _auto if dynamic == "auto" else _first
