@@ -96,7 +96,7 @@ def class_name(layer: Any) -> str:
                 return f"{prefix}.{kind.__name__}"
     for base in kind.__mro__[1:]:
         public = getattr(keras.layers, base.__name__, None) is base and base is not keras.layers.Layer
-        if public and base.call is kind.call and not issubclass(base, keras.Model):
+        if public and not issubclass(base, keras.Model) and getattr(base, "call", None) is kind.call:
             return f"keras.layers.{base.__name__}"
     return f"{kind.__module__}.{kind.__qualname__}"
 
