@@ -82,7 +82,7 @@ def survey(model: torch.nn.Module | ExportedProgram, inputs: Any, dynamic: Any =
             node.target, torch._ops.OpOverload | torch._ops.HigherOrderOperator
         ):
             operators[_path(node)][str(node.target)] += 1
-    surveyor = _Surveyor(program, origin, dict(dynamic) if isinstance(dynamic, dict) else {})
+    surveyor = _Surveyor(program, origin, dict(dynamic) if isinstance(dynamic, dict) else {}, {})
     try:
         graph = surveyor.run()
     except PorterError as error:

@@ -142,6 +142,7 @@ def exported(model: keras.Model, folder: Path) -> Converted:
 
 def test_an_exported_keras_model_has_its_layers_back(tmp_path: Path) -> None:
     layers = keras.layers
+    keras.utils.clear_session()  # names of layers count from one
     model = seeded(
         keras.Sequential(
             [

@@ -221,10 +221,16 @@ class Normalized(nn.Module):
         return self.rnn(x)[0]
 
 
-@pytest.mark.parametrize("kind", [nn.LSTM, nn.GRU, nn.RNN])
+@pytest.mark.parametrize("kind", [nn.LSTM, nn.RNN])
 @pytest.mark.parametrize("bidirectional", [False, True])
 def test_shared_weights(kind: type, bidirectional: bool) -> None:
     check_module(Tied(kind, bidirectional=bidirectional), noise(3, 5, 4), noise(2, 5, 4))
+
+
+def test_shared_biases_of_a_gru_are_refused() -> None:
+    """Its layer holds both biases in one variable, so that the other module's would be variables of their own."""
+    with pytest.raises(UnsupportedError, match=r"bias_ih_l0 would become two variables"):
+        check_module(Tied(nn.GRU, bidirectional=False), noise(3, 5, 4), noise(2, 5, 4))
 
 
 @pytest.mark.parametrize("kind", [nn.LSTM, nn.GRU, nn.RNN])
