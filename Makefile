@@ -39,6 +39,7 @@ golden: $(STAMP)
 sweep: $(STAMP)
 	$(QUIET) $(BIN)/porter zoo verify --to keras $(WIDTH)
 	$(QUIET) $(BIN)/porter zoo verify --to torch $(WIDTH)
+	$(QUIET) $(BIN)/python -m pytest -n 2 -m sweep
 
 # Real models with the weights that packages ship, in an environment of their own beside porter's: their own
 # requirements would bring other builds of torch (docs/real-weights.md).

@@ -15,11 +15,26 @@ from porter.converters.signature import leaves
 from porter.zoo import catalog
 from tests.converters.targets.torch.nodes import doubles, listed, loaded
 
-MODELS = [entry.name for entry in catalog.originals("torch")]
+# One of each kind every day, all of them in a sweep.
+EVERYDAY = {
+    "lenet",
+    "mobilenet_v2",
+    "convnext_tiny",
+    "unet",
+    "gpt_tiny",
+    "lstm_classifier",
+    "transformer",
+    "dlrm",
+    "tcn",
+}
+MODELS = [
+    pytest.param(entry.name, marks=[] if entry.name in EVERYDAY else pytest.mark.sweep)
+    for entry in catalog.originals("torch")
+]
 # Parameters whose name or place differs, each for a reason that the port shows.
 RENAMED = {
     # The author's class is a layer of the library itself: the port holds that layer.
-    "convnext_tiny": {f"downsample_layers.{n}.layer_norm" for n in range(4)},
+    "convnext_tiny": {f"downsample_layers.{n}.{place}.layer_norm" for n in range(4) for place in range(2)},
     # A head whose matrix is the embedding's is a product with that, and its bias is the model's own.
     "gru_lm": {"head_bias"},
     # A module of which two calls do different things has no class of its own.
