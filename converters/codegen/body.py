@@ -33,6 +33,7 @@ from porter.converters.codegen.nodes import (
     wrap,
 )
 from porter.converters.codegen.normal import Attribute, Construct, Invoke, Line, Local
+from porter.converters.codegen.owned import called_on_own
 from porter.converters.codegen.scope_sizes import SizeFinder
 from porter.converters.codegen.signatures import argument_names, author_names, flattened, interface
 from porter.converters.codegen.stored import constant_path, converted, named_by_path, same_layer, source_read
@@ -192,8 +193,8 @@ class BodyBuilder:
             return ambient(self, part.kind, statement)
         if isinstance(part, Apply):
             self.body.trains |= part.layer.takes_training
-            path = self.layer_path(part.layer, statement)
-            return Invoke(path, part.args, part.kwargs)
+            own = called_on_own(self, part)
+            return own or Invoke(self.layer_path(part.layer, statement), part.args, part.kwargs)
         return None
 
     def value(self, value: ir.Value) -> Expr:
@@ -248,8 +249,7 @@ class BodyBuilder:
         return (identifier("_".join(parts), reserved),)
 
     def _is_list(self, path: str) -> bool:
-        """Whether layers are held there by number; a list that Keras tracks is no layer itself."""
-        facts = self.context.modules.get(path)
+        facts = self.context.modules.get(path)  # a list that Keras tracks is no layer itself
         return facts is None or str(facts.get("class", "")).endswith("container.ModuleList")
 
     def layer_path(self, layer: Layer, statement: Statement) -> Path:

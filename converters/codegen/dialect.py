@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
 
 import onnx_ir as ir
 
-from porter.converters.codegen.nodes import Expr, Weight
+from porter.converters.codegen.nodes import Expr, Layer, Weight
 from porter.converters.codegen.normal import Construct
 
 if TYPE_CHECKING:
@@ -58,6 +58,9 @@ class Dialect(Protocol):
 
     def as_layer(self, expr: Expr, value: Expr) -> Construct | None:
         """A function of one value as a layer, for a Sequential; None when there is no such layer."""
+
+    def as_function(self, layer: Layer, value: Expr, held: Mapping[str, Expr]) -> Expr | None:
+        """A layer as a function of a value and of parameters that a module holds; None when there is none."""
 
     def size(self, value: str, axis: int) -> str:
         """One size of a value."""

@@ -15,7 +15,7 @@ from porter.converters.codegen.body import Body
 from porter.converters.codegen.dialect import Steps
 from porter.converters.codegen.helpers import library
 from porter.converters.codegen.module import Input, Module, frozen_paths
-from porter.converters.codegen.nodes import Call, Expr, Literal, Verbatim, Weight, call
+from porter.converters.codegen.nodes import Call, Expr, Layer, Literal, Verbatim, Weight, call
 from porter.converters.codegen.normal import Construct
 from porter.converters.codegen.printer import literal
 from porter.converters.codegen.unify import Template
@@ -89,6 +89,9 @@ class KerasDialect:
 
     def as_layer(self, expr: Expr, value: Expr) -> Construct | None:
         return layer_of(expr, value)
+
+    def as_function(self, layer: Layer, value: Expr, held: Mapping[str, Expr]) -> None:
+        return None
 
     def size(self, value: str, axis: int) -> str:
         return f"ops.shape({value})[{axis}]"

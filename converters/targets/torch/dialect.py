@@ -15,14 +15,14 @@ from porter.converters.codegen.body import Body
 from porter.converters.codegen.dialect import Steps
 from porter.converters.codegen.helpers import library
 from porter.converters.codegen.module import Input, Module
-from porter.converters.codegen.nodes import Binary, Call, Expr, Literal, Verbatim, Weight, call
+from porter.converters.codegen.nodes import Binary, Call, Expr, Layer, Literal, Verbatim, Weight, call
 from porter.converters.codegen.normal import Construct
 from porter.converters.codegen.unify import Template
 from porter.converters.numbers import shortest
 from porter.converters.targets.torch.fresh import SCALES
 from porter.converters.targets.torch.module import module_text
 from porter.converters.targets.torch.permute import permutation, permuted
-from porter.converters.targets.torch.sequential import layer_of
+from porter.converters.targets.torch.sequential import function_of, layer_of
 
 HELPERS = f"{__package__}.helpers"
 _POSITIONAL = {
@@ -102,6 +102,9 @@ class TorchDialect:
 
     def as_layer(self, expr: Expr, value: Expr) -> Construct | None:
         return layer_of(expr, value)
+
+    def as_function(self, layer: Layer, value: Expr, held: Mapping[str, Expr]) -> Expr | None:
+        return function_of(layer, value, held)
 
     def size(self, value: str, axis: int) -> str:
         return f"{value}.shape[{axis}]"

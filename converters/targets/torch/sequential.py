@@ -1,10 +1,11 @@
-"""Functions of one value that have a layer of their own, for the author's modules without weights."""
+"""Functions that have a layer of their own, and layers as functions of parameters that the author's module holds."""
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Any
 
-from porter.converters.codegen.nodes import Call, Expr, Literal
+from porter.converters.codegen.nodes import Call, Expr, Layer, Literal, Member, call
 from porter.converters.codegen.normal import Construct
 
 _NAMES = {
@@ -71,3 +72,22 @@ def _pad(rest: list[Any], kwargs: dict[str, Any]) -> Construct | None:
     if filling.get("value") == 0:
         return _construct(f"nn.ZeroPad{rank}d", {"padding": padding})
     return _construct(f"nn.{cls}{rank}d", {"padding": padding, **filling})
+
+
+def function_of(layer: Layer, value: Expr, held: Mapping[str, Expr]) -> Expr | None:
+    """A layer as the function that it calls, on parameters that are not its own."""
+    weight, bias = held.get("weight"), held.get("bias")
+    settings = dict(layer.kwargs)
+    if weight is None or set(held) - {"weight", "bias"}:
+        return None
+    match layer.cls:
+        case "nn.LayerNorm":
+            named = {"bias": bias, "eps": settings["eps"]}
+            return call("F.layer_norm", value, Member(weight, "shape"), weight, **named)
+        case "nn.Linear":
+            return call("F.linear", value, weight, *([] if bias is None else [bias]))
+        case "nn.Embedding":
+            return (
+                call("F.embedding", value, weight) if settings.keys() <= {"num_embeddings", "embedding_dim"} else None
+            )
+    return None
