@@ -274,7 +274,7 @@ class _Planner:
             return True
         children = facts.get("children", [])
         keeps = bool(children) and all(re.fullmatch(r"layers\.\d+", name) for name in children)
-        return keeps and self.context.dialect.name == "torch"
+        return keeps and self.context.dialect.chains_loops
 
     def _is_plain(self, chain: Chain, facts: Mapping[str, Any]) -> bool:
         """Whether the whole model may be a chain: its layers have no names that would be lost, nor are they frozen."""

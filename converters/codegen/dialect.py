@@ -31,6 +31,7 @@ class Dialect(Protocol):
     appends: str  # its method that adds one layer
     added: frozenset[str]  # layers that a chain needs beside the source's own, and that have no number in it
     chains_freeze: bool  # whether a chain that is the whole model keeps what is frozen when it is saved
+    chains_loops: bool  # whether a class that is nothing but a loop over its layers becomes a chain of them
     calls_without_inputs: bool  # whether a module may be called without any tensor
     stores_reshaped: bool  # whether a lone variable has the shape in which it is read rather than the source's
     statistics: frozenset[str]  # variables of layers that no gradient reaches in any case

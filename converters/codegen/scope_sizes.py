@@ -6,6 +6,7 @@ import ast
 
 from porter.converters.codegen.nodes import Binary, Expr, Literal, call
 from porter.converters.codegen.normal import Local, SizeOf
+from porter.converters.symbols import quotient
 from porter.errors import UnsupportedError
 
 
@@ -60,16 +61,6 @@ class SizeFinder:
             case ast.Call(func=ast.Name(id=name), args=args) if name.lower() in ("max", "min"):
                 return call(name.lower(), *(self._evaluate(argument) for argument in args))
         raise UnsupportedError(f"the size {text} cannot be told from the values in scope")
-
-
-def quotient(tree: ast.expr) -> tuple[ast.expr, ast.expr] | None:
-    """(dividend, divisor) of an exact division, as torch writes it or Python; None for anything else."""
-    match tree:
-        case ast.Call(func=ast.Name(id="IntTrueDiv"), args=[left, right]):
-            return left, right
-        case ast.BinOp(left=left, op=ast.Div(), right=right):
-            return left, right
-    return None
 
 
 _SYMBOLS: dict[type, str] = {

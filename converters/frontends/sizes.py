@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import onnx_ir as ir
 
+from porter.converters.symbols import quotient
 from porter.errors import UnsupportedError
 
 if TYPE_CHECKING:
@@ -53,24 +54,15 @@ def _evaluate(op: Builder, tree: ast.expr) -> ir.Value:
             return op.Mod(_evaluate(op, left), _evaluate(op, right))
         case ast.Call(func=ast.Name(id="Max" | "Min" as name), args=args):
             return getattr(op, name)(*(_evaluate(op, argument) for argument in args))
-        case ast.Call(func=ast.Name(id="CeilToInt"), args=[tree]) if (parts := _quotient(tree)) is not None:
+        case ast.Call(func=ast.Name(id="CeilToInt"), args=[tree]) if (parts := quotient(tree)) is not None:
             dividend, divisor = (_evaluate(op, part) for part in parts)
             return op.Neg(_floored(op, op.Neg(dividend), divisor))
-        case ast.Call(func=ast.Name(id="FloorToInt" | "TruncToInt"), args=[tree]) if parts := _quotient(tree):
+        case ast.Call(func=ast.Name(id="FloorToInt" | "TruncToInt"), args=[tree]) if parts := quotient(tree):
             return _floor_division(op, *parts)
     raise UnsupportedError(
         f"a size that depends on the data, or is no arithmetic on input sizes: {ast.unparse(tree)}; "
         "fixed sizes (--static) may help"
     )
-
-
-def _quotient(tree: ast.expr) -> tuple[ast.expr, ast.expr] | None:
-    match tree:
-        case ast.Call(func=ast.Name(id="IntTrueDiv"), args=[left, right]):
-            return left, right
-        case ast.BinOp(left=left, op=ast.Div(), right=right):
-            return left, right
-    return None
 
 
 def _floor_division(op: Builder, left: ast.expr, right: ast.expr) -> ir.Value:

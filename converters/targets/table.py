@@ -29,6 +29,8 @@ from porter.converters.registry import register
 from porter.converters.targets import types
 
 # Keyword-only parameters that are no attributes: facts about the node.
+# Training facts that change what a node does in training: a rule that takes no facts does not do them.
+_ACTING = {"dropout", "gaussian_dropout", "gaussian_noise", "noise", "noise_shape"}
 _RESERVED = {"op", "out", "outs", "training_facts", "channel_axis", "batch_first"}
 
 
@@ -179,6 +181,11 @@ def _keywords(rule: Rule, node: ir.Node, known: Binding) -> dict[str, Any]:
     }
     names = {name for name, _, _ in rule.keywords}
     kwargs = {name: facts[name] for name in names & set(facts)}
+    if "training_facts" not in names:
+        for name in sorted(_ACTING & facts["training_facts"].keys()):
+            raise CannotBind(
+                f"the {name.replace('_', ' ')} of {facts['training_facts'][name]} in training is not handled"
+            )
     for name, attribute in node.attributes.items():
         if name not in names:
             raise CannotBind(f"the attribute {name}={attribute.value!r} is not handled")

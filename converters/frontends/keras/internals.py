@@ -20,6 +20,7 @@ from keras.src.layers import layer as layer_module
 from keras.src.ops.numpy import GetItem
 from keras.src.ops.operation import Operation
 from keras.src.random.seed_generator import SeedGenerator
+from keras.src.utils.naming import to_snake_case
 
 from porter.converters.frontends.keras.symbolic import Size
 from porter.errors import ExportError
@@ -45,6 +46,13 @@ _DUNDERS = {
     "xor": "logical_xor",
 }
 _COMPARISONS = {"lt": "less", "le": "less_equal", "gt": "greater", "ge": "greater_equal"}
+
+
+def is_named_by_keras(layer: Any) -> bool:
+    """Whether a layer has the name that Keras makes of its class: `conv2d`, `conv2d_1`."""
+    stem, _, number = layer.name.rpartition("_")
+    own = to_snake_case(type(layer).__name__)
+    return layer.name == own or (stem == own and number.isdigit())
 
 
 class Created(Operation):

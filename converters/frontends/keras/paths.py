@@ -56,14 +56,10 @@ def children(layer: Any, inner: frozenset[str]) -> Iterator[tuple[str, Any]]:
 
 def has_names(model: Any) -> bool:
     """Whether the author named every layer of a Sequential that has weights; Keras names the others by their class."""
+    from porter.converters.frontends.keras.internals import is_named_by_keras
+
     weighted = [layer for layer in model.layers if layer.weights]
-    return bool(weighted) and not any(_is_automatic(layer) for layer in weighted)
-
-
-def _is_automatic(layer: Any) -> bool:
-    """Whether Keras made a layer's name: `conv2d`, `conv2d_1`."""
-    words = re.sub(r"([a-z])([A-Z])", r"\1_\2", re.sub(r"(.)([A-Z][a-z0-9]+)", r"\1_\2", type(layer).__name__)).lower()
-    return re.fullmatch(rf"{words}(_\d+)?", layer.name) is not None
+    return bool(weighted) and not any(is_named_by_keras(layer) for layer in weighted)
 
 
 def _layers_in(step: str, value: Any) -> Iterator[tuple[str, Any]]:

@@ -18,6 +18,7 @@ from porter.converters.frontends.keras.modules import describe
 from porter.converters.frontends.keras.paths import camel, layer_paths, variable_names
 from porter.converters.frontends.keras.symbolic import Size
 from porter.converters.frontends.keras.trace import Call, Tensor, Trace
+from porter.converters.frontends.keras.training import refuse_lost_dropout
 from porter.converters.opset import HOLDS, INITIAL, KIND, MODULES, OPSET, ORIGIN, SCOPE, SIZE, SOURCE, TRAINABLE
 from porter.errors import ExportError, UnsupportedError
 
@@ -43,6 +44,7 @@ class Translator:
         self.env: dict[int, ir.Value] = {}
         self.variables = variable_names(model)
         self.layers = {"": model, **layer_paths(model)}
+        refuse_lost_dropout(self.layers)
         self.trained = internals.trained_by_nature(model)
         self.draws = draws(model)
 

@@ -53,6 +53,7 @@ class KerasDialect:
     appends = "add"
     added = frozenset(f"{kind}{rank}D" for kind in ("ZeroPadding", "Cropping") for rank in (1, 2, 3))
     chains_freeze = False
+    chains_loops = False
     calls_without_inputs = False
     stores_reshaped = True
     statistics = frozenset({"moving_mean", "moving_variance"})

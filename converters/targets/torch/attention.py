@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from math import isclose
+from typing import Any
 
-from porter.converters.codegen.nodes import Expr, Ref, call
+from porter.converters.codegen.nodes import Expr, Ref, Verbatim, call
 from porter.converters.targets.table import CannotBind
 from porter.converters.targets.torch import torch_op
 from porter.converters.targets.types import Tensor
@@ -16,7 +17,7 @@ def attention(
     q: Tensor, k: Tensor, v: Tensor, mask: Tensor | None = None, past_key: Tensor | None = None,
     past_value: Tensor | None = None, *, outs: Sequence[Ref], is_causal: int = 0, scale: float | None = None,
     softcap: float = 0.0, q_num_heads: int = 0, kv_num_heads: int = 0, qk_matmul_output_mode: int = 0,
-    softmax_precision: int | None = None,
+    softmax_precision: int | None = None, training_facts: dict[str, Any],
 ) -> Expr | tuple[Expr | None, ...]:  # fmt: skip
     """PyTorch takes a mask or causality but not both, and has no soft cap: these take a function of ours."""
     if past_key is not None or past_value is not None:
@@ -33,7 +34,14 @@ def attention(
     if isinstance(depth, int) and scale is not None:
         depth = depth // q_num_heads if merged else depth
         scale = None if isclose(scale, depth**-0.5, rel_tol=1e-6) else scale
-    given = {"attn_mask": mask, "is_causal": bool(is_causal) or None, "scale": scale, "enable_gqa": shared or None}
+    rate = training_facts.get("dropout")
+    given = {
+        "attn_mask": mask,
+        "dropout_p": Verbatim(f"{rate} if self.training else 0.0") if rate else None,
+        "is_causal": bool(is_causal) or None,
+        "scale": scale,
+        "enable_gqa": shared or None,
+    }
     if softcap or (mask is not None and is_causal):
         result: Expr = call("attention", query, key, value, **given, softcap=softcap or None)
     else:

@@ -32,7 +32,7 @@ _POSITIONAL = {
     "nn.ZeroPad": 1, "nn.ConstantPad": 2, "nn.Reflection": 1, "nn.Replication": 1, "nn.Circular": 1,
     "nn.PixelShuffle": 1, "nn.PixelUnshuffle": 1, "nn.LeakyReLU": 1, "nn.ELU": 1, "nn.CELU": 1, "nn.PReLU": 1,
     "nn.Threshold": 2, "nn.Hardtanh": 2, "nn.Softshrink": 1, "nn.Hardshrink": 1, "nn.Flatten": 1, "nn.Unflatten": 2,
-    "nn.Parameter": 1, "self.register_buffer": 2, "Gated": 2, "Plain": 2, "Padded": 2, "Masked": 2,
+    "nn.Parameter": 1, "self.register_buffer": 2, "Gated": 2, "Plain": 2, "Padded": 2, "Masked": 2, "Gaussian": 1,
 }  # fmt: skip
 _LOCALS = frozenset(
     {"torch", "nn", "F", "self", "math", "load_file", "Path", "build", "initialize", "variance_scaling_"}
@@ -64,6 +64,7 @@ class TorchDialect:
     appends = "append"
     added: frozenset[str] = frozenset()
     chains_freeze = True
+    chains_loops = True
     calls_without_inputs = True
     stores_reshaped = False
     statistics = frozenset({"running_mean", "running_var"})

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 import onnx_ir as ir
 
-from porter.converters.codegen.nodes import Binary, Expr, Literal, Unary, call
+from porter.converters.codegen.nodes import Binary, Expr, Literal, Unary, call, layer
 from porter.converters.graph.canonical import constant_of
 from porter.converters.targets.torch import torch_op
 from porter.converters.targets.torch.cast import cast_to, new, refuse_stored_only
@@ -176,6 +176,10 @@ def where(condition: Tensor, x: Tensor, y: Tensor) -> Expr:
 
 @torch_op("Identity")
 def identity(x: Tensor, *, training_facts: dict[str, Any]) -> Expr:
+    if "gaussian_noise" in training_facts:
+        return layer("GaussianNoise", std=training_facts["gaussian_noise"], training=True)(x)
+    if "gaussian_dropout" in training_facts:
+        return layer("GaussianDropout", p=training_facts["gaussian_dropout"], training=True)(x)
     return call(".detach", x) if training_facts.get("stop_gradient") else x
 
 

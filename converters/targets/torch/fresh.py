@@ -50,12 +50,10 @@ def fresh(module: Module) -> Fresh:
         result.statements.append("model.apply(initialize)")
     for draw, paths in own.exceptions.items():
         if len(paths) == 1:
-            result.statements.append(_drawn(draw, f"model.get_parameter({literal(paths[0])})"))
+            result.statements += _drawn(draw, f"model.get_parameter({literal(paths[0])})")
         else:
-            result.statements += [
-                f"for name in {literal(tuple(paths))}:",
-                f"    {_drawn(draw, 'model.get_parameter(name)')}",
-            ]
+            drawn = _drawn(draw, "model.get_parameter(name)")
+            result.statements += [f"for name in {literal(tuple(paths))}:", *(f"    {line}" for line in drawn)]
     if any("variance_scaling_(" in line for line in [*result.functions, *result.statements]):
         result.functions.append(_VARIANCE_SCALING.strip())
     return result
@@ -99,10 +97,7 @@ def _branches(own: Plan) -> list[tuple[list[str], list[str]]]:
 
 def _statements(rule: Rule) -> list[str]:
     tensor = f"module.{rule.slot}"
-    if isinstance(rule.how, Draw) and rule.how.kind == "unit_forget_bias":
-        lines = [f"nn.init.zeros_({tensor})", f"nn.init.ones_({tensor}[module.hidden_size : 2 * module.hidden_size])"]
-    else:
-        lines = [_drawn(rule.how, tensor)]
+    lines = _drawn(rule.how, tensor)
     if not rule.partly:
         return lines
     # A recurrent layer has no attribute for a direction, a level or a bias that it lacks; others hold None.
@@ -122,8 +117,15 @@ _NAMED = {
 }
 
 
-def _drawn(how: Draw | Scaled, tensor: str) -> str:
-    """The statement that draws a tensor in place."""
+def _drawn(how: Draw | Scaled, tensor: str) -> list[str]:
+    """The statements that draw a tensor in place."""
+    if isinstance(how, Draw) and how.kind == "unit_forget_bias":  # the second of four gates
+        return [f"nn.init.zeros_({tensor})", f"nn.init.ones_({tensor}.chunk(4)[1])"]
+    return [_drawn_alike(how, tensor)]
+
+
+def _drawn_alike(how: Draw | Scaled, tensor: str) -> str:
+    """The statement that draws every element of a tensor from one distribution."""
     if isinstance(how, Scaled):
         scale = float(f"{how.scale:.6g}")
         named = _NAMED.get((how.kind, how.mode, scale))

@@ -268,6 +268,8 @@ def dropout(
     if training_mode:
         kept = call("F.dropout", call("torch.ones_like", x), rate)
         return (x * kept, Binary(">", kept, Literal(0))) if len(outs) > 1 else x * kept
+    if "noise_shape" in training_facts:
+        raise CannotBind(f"PyTorch has no Dropout with a noise_shape, here {training_facts['noise_shape']}")
     noise = training_facts.get("noise")
     swapped = noise == "channel" and channel_axis != 1
     given: Expr = call(".transpose", x, 1, channel_axis) if swapped else x

@@ -5,7 +5,9 @@ from __future__ import annotations
 import torch
 
 
-def attention(query, key, value, attn_mask=None, is_causal=False, scale=None, enable_gqa=False, softcap=None):
+def attention(
+    query, key, value, attn_mask=None, dropout_p=0.0, is_causal=False, scale=None, enable_gqa=False, softcap=None
+):
     """Scaled dot-product attention of (batch, heads, time, depth) tensors.
 
     A query that may attend to nothing gives zeros. With `enable_gqa` groups of query heads share the heads of the keys.
@@ -24,7 +26,8 @@ def attention(query, key, value, attn_mask=None, is_causal=False, scale=None, en
     elif attn_mask is not None:
         scores = scores + attn_mask
     nothing = (scores == float("-inf")).all(-1, keepdim=True)
-    return torch.softmax(scores.masked_fill(nothing, 0), dim=-1).masked_fill(nothing, 0) @ value
+    weights = torch.softmax(scores.masked_fill(nothing, 0), dim=-1).masked_fill(nothing, 0)
+    return torch.dropout(weights, dropout_p, dropout_p > 0) @ value
 
 
 def causal_mask(query, key, dim=1):
