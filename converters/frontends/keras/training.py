@@ -19,12 +19,13 @@ def refuse_lost_dropout(layers: dict[str, Any]) -> None:
     Raises:
         UnsupportedError: naming every such layer with its rates.
     """
-    lost = {}
+    lost: dict[str, str] = {}
     for path, layer in layers.items():
         if type(layer).__module__.startswith("keras.") and not isinstance(layer, _HANDLED):
             rates = [(name.lstrip("_"), getattr(layer, name, 0)) for name in _RATES]
             found = [f"{name}={rate}" for name, rate in rates if isinstance(rate, int | float) and rate > 0]
-            if found:
+            inside = any(path.startswith(f"{outer}.") for outer in lost)  # a cell has its layer's rates
+            if found and not inside:
                 lost[path] = f"{type(layer).__name__}({', '.join(found)})"
     if lost:
         lines = "".join(f"\n  {path or 'the model'}: {text}" for path, text in lost.items())

@@ -36,7 +36,7 @@ def _plain(kind: Any, states: int) -> list[Any]:
         layer(lambda: kind(4, return_sequences=True, return_state=True), OPEN, MASK, call=masked),
         layer(lambda: kind(4, return_sequences=True, go_backwards=True), OPEN, MASK, call=masked),
         layer(lambda: kind(4, return_sequences=True, zero_output_for_mask=True), OPEN, MASK, call=masked),
-        layer(lambda: kind(4, activation="sigmoid", return_sequences=True, dropout=0.3), STEPS),
+        layer(lambda: kind(4, activation="sigmoid", return_sequences=True), STEPS),
     ]
 
 
@@ -137,7 +137,7 @@ ROWS = {
             call=lambda made, q, v: made([q, v]),
         ),
         layer(
-            lambda: layers.Attention(dropout=0.2),
+            lambda: layers.Attention(),
             floats(5, 3),
             floats(6, 3),
             flags(5),
